@@ -1,0 +1,164 @@
+"""Every name that two parts must spell the same way: labels, annotations, ports, environment, metrics, object keys."""
+
+from typing import Final
+
+GROUP: Final = "backstay.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+KIND: Final = "ModelDeployment"
+PLURAL: Final = "modeldeployments"
+SINGULAR: Final = "modeldeployment"
+SHORT: Final = "mdep"
+FIELD_MANAGER: Final = "backstay-operator"
+
+MAX_NAME: Final = 48
+"""Characters of a resource's name: the longest child's pod names stay below Kubernetes' 63."""
+
+
+class Label:
+    """Labels on children. Digests are shortened: a label's value holds 63 characters, a digest has 64."""
+
+    NAME = "app.kubernetes.io/name"
+    INSTANCE = "app.kubernetes.io/instance"
+    MANAGED_BY = "app.kubernetes.io/managed-by"
+    COMPONENT = "app.kubernetes.io/component"
+    RESOURCE = f"{GROUP}/modeldeployment"
+    COLOUR = f"{GROUP}/colour"
+    REVISION = f"{GROUP}/revision"
+
+
+MANAGED_BY: Final = "backstay"
+
+
+class Annotation:
+    """Annotations on children and on the resource."""
+
+    DIGEST = f"{GROUP}/digest"
+    MODEL_VERSION = f"{GROUP}/model-version"
+    ATTEMPT = f"{GROUP}/attempt"
+    RETIRED_AT = f"{GROUP}/retired-at"
+    DRAINED_AT = f"{GROUP}/drained-at"
+
+
+class Port:
+    """TCP ports of a serving pod."""
+
+    HTTP = 8000
+    CONTROL = 8081
+    HTTP_NAME = "http"
+    CONTROL_NAME = "control"
+    SERVICE = 80
+
+
+class Path:
+    """Folders and files inside a serving pod."""
+
+    MODELS = "/models"
+    TERMINATION = "/dev/termination-log"
+    CREDENTIALS = "/etc/backstay/storage"
+
+
+class Env:
+    """Environment variables of a serving pod's containers."""
+
+    MODEL_NAME = "BACKSTAY_MODEL_NAME"
+    MODEL_VERSION = "BACKSTAY_MODEL_VERSION"
+    MODEL_URI = "BACKSTAY_MODEL_URI"
+    MODEL_DIGEST = "BACKSTAY_MODEL_DIGEST"
+    MODELS_FOLDER = "BACKSTAY_MODELS_FOLDER"
+    STORAGE_ENDPOINT = "BACKSTAY_STORAGE_ENDPOINT"
+    STORAGE_REGION = "BACKSTAY_STORAGE_REGION"
+    STORAGE_CREDENTIALS = "BACKSTAY_STORAGE_CREDENTIALS"
+    """Folder with the files accessKey and secretKey, mounted from the Secret; read again at each fetch."""
+    HARDWARE_PROFILE = "BACKSTAY_HARDWARE_PROFILE"
+    """JSON of the resource's hardware profile."""
+    LIMITS = "BACKSTAY_LIMITS"
+    """JSON object: metric name -> limit in the metric's unit."""
+    CONTROL_TOKEN_SHA256 = "BACKSTAY_CONTROL_TOKEN_SHA256"
+    HOST = "BACKSTAY_HOST"
+    PORT = "BACKSTAY_PORT"
+    CONTROL_PORT = "BACKSTAY_CONTROL_PORT"
+    MAX_MODEL_LEN = "BACKSTAY_MAX_MODEL_LEN"
+    MAX_NUM_SEQS = "BACKSTAY_MAX_NUM_SEQS"
+    QUEUE_LENGTH = "BACKSTAY_QUEUE_LENGTH"
+    DTYPE = "BACKSTAY_DTYPE"
+    GRACE_SECONDS = "BACKSTAY_GRACE_SECONDS"
+    THREADS = "BACKSTAY_THREADS"
+    TERMINATION_LOG = "BACKSTAY_TERMINATION_LOG"
+
+
+class Key:
+    """Keys of a storage Secret."""
+
+    ACCESS = "accessKey"
+    SECRET = "secretKey"
+
+
+class Header:
+    """HTTP headers of the runtime's answers."""
+
+    DIGEST = "x-model-digest"
+    TRACE = "x-trace-id"
+
+
+class RuntimeMetric:
+    """Prometheus metrics of the runtime; each has the labels model, version and digest, all series start at 0."""
+
+    JUDGED = "backstay_requests_judged_total"
+    """label metric: requests that count for that metric's evidence. A request counts when it ends well or when
+    it crosses the limit in flight, whichever is first; errors and client cancels that came before do not."""
+    SLOW = "backstay_requests_beyond_limit_total"
+    """labels metric, limit: those of them beyond the limit, counted at the moment of crossing."""
+    FINISHED = "backstay_requests_finished_total"
+    """label outcome: ok | error | cancelled | rejected. Error rate = error / (ok + error)."""
+    REQUEST_SECONDS = "backstay_request_duration_seconds"
+    TTFT_SECONDS = "backstay_time_to_first_token_seconds"
+    INTER_TOKEN_SECONDS = "backstay_inter_token_seconds"
+    QUEUE_SECONDS = "backstay_queue_wait_seconds"
+    PREFILL_SECONDS = "backstay_prefill_seconds"
+    DECODE_SECONDS = "backstay_decode_seconds"
+    IN_FLIGHT = "backstay_requests_in_flight"
+    RUNNING = "backstay_sequences_running"
+    WAITING = "backstay_sequences_waiting"
+    PREEMPTIONS = "backstay_preemptions_total"
+    TOKENS_IN = "backstay_prompt_tokens_total"
+    TOKENS_OUT = "backstay_generated_tokens_total"
+    BATCH_SIZE = "backstay_batch_size"
+    KV_USED = "backstay_kv_blocks_used"
+    KV_TOTAL = "backstay_kv_blocks"
+    LOAD_SECONDS = "backstay_model_load_seconds"
+    MODE = "backstay_mode"
+    """label mode: normal | degraded | draining; 1 for the present one."""
+    BUILD_INFO = "backstay_build_info"
+
+
+class Outcome:
+    """Values of RuntimeMetric.FINISHED's label `outcome`."""
+
+    OK = "ok"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+    REJECTED = "rejected"
+
+
+MANIFEST_FILE: Final = "manifest.json"
+
+
+def format_limit(limit: float) -> str:
+    """The label value of a limit: the shortest text that reads back as the same number."""
+    return repr(float(limit))
+
+
+def deployment(resource: str, colour: str) -> str:
+    """Name of a colour's Deployment."""
+    return f"{resource}-{colour}"
+
+
+def preview(resource: str) -> str:
+    """Name of the Service that selects the candidate."""
+    return f"{resource}-preview"
+
+
+def object_key(prefix: str, path: str) -> str:
+    """Key of a model's file below the uri's prefix."""
+    return f"{prefix}/{path}" if prefix else path

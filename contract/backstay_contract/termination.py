@@ -1,0 +1,88 @@
+"""What a container says when it gives up: one JSON object in its termination message, and an exit code."""
+
+import json
+from enum import StrEnum
+from typing import Any
+
+from pydantic import ValidationError
+
+from backstay_contract.base import Document
+
+MAX_BYTES = 4096
+"""The kubelet keeps this much of a termination message."""
+
+
+class GaveUp(StrEnum):
+    """Why a container gave up. Each has its own exit code (`EXIT_CODES`)."""
+
+    DIGEST_MISMATCH = "DigestMismatch"
+    MODEL_NOT_FOUND = "ModelNotFound"
+    CREDENTIALS_REJECTED = "CredentialsRejected"
+    STORAGE_UNREACHABLE = "StorageUnreachable"
+    ENDPOINT_REFUSED = "EndpointRefused"
+    INSUFFICIENT_STORAGE = "InsufficientStorage"
+    MANIFEST_INVALID = "ManifestInvalid"
+    HARDWARE_MISMATCH = "HardwareMismatch"
+    MODEL_INVALID = "ModelInvalid"
+    OUT_OF_MEMORY = "OutOfMemory"
+    SETTINGS_INVALID = "SettingsInvalid"
+    INTERNAL = "InternalError"
+
+
+EXIT_CODES: dict[GaveUp, int] = {
+    GaveUp.INTERNAL: 1,
+    GaveUp.SETTINGS_INVALID: 2,
+    GaveUp.DIGEST_MISMATCH: 10,
+    GaveUp.MODEL_NOT_FOUND: 11,
+    GaveUp.CREDENTIALS_REJECTED: 12,
+    GaveUp.STORAGE_UNREACHABLE: 13,
+    GaveUp.ENDPOINT_REFUSED: 14,
+    GaveUp.INSUFFICIENT_STORAGE: 15,
+    GaveUp.MANIFEST_INVALID: 16,
+    GaveUp.HARDWARE_MISMATCH: 17,
+    GaveUp.MODEL_INVALID: 18,
+    GaveUp.OUT_OF_MEMORY: 19,
+}
+
+TERMINAL = frozenset(
+    {
+        GaveUp.DIGEST_MISMATCH,
+        GaveUp.MANIFEST_INVALID,
+        GaveUp.HARDWARE_MISMATCH,
+        GaveUp.MODEL_INVALID,
+        GaveUp.SETTINGS_INVALID,
+        GaveUp.ENDPOINT_REFUSED,
+    }
+)
+"""Reasons that another try with the same revision cannot cure: the candidate is rejected at once."""
+
+
+class Termination(Document):
+    """The termination message."""
+
+    reason: GaveUp
+    message: str
+    """One sentence for people: the field or file, what was expected, what was found, the remedy."""
+    path: str | None = None
+    expected: str | None = None
+    actual: str | None = None
+
+
+def write(termination: Termination) -> str:
+    """The message's text, at most MAX_BYTES bytes of UTF-8: a long sentence is cut, the JSON stays whole."""
+    body = termination.to_json()
+    text = json.dumps(body, ensure_ascii=False)
+    while len(text.encode()) > MAX_BYTES:
+        excess = len(text.encode()) - MAX_BYTES
+        body["message"] = body["message"][: -max(1, excess)]
+        text = json.dumps(body, ensure_ascii=False)
+    return text
+
+
+def read(text: str) -> Termination | None:
+    """The message in a container's termination text, or None where it is not one of ours."""
+    try:
+        value: Any = json.loads(text)
+        return Termination.model_validate(value)
+    except (ValueError, ValidationError):
+        return None
