@@ -22,7 +22,7 @@ import (
 var components = map[string]func() *cobra.Command{
 	"kube-apiserver":          apiserver.NewAPIServerCommand,
 	"kube-controller-manager": controllermanager.NewControllerManagerCommand,
-	"kube-scheduler":          scheduler.NewSchedulerCommand,
+	"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
 	// A context of its own: the kubelet installs a signal handler and panics on a second one.
 	"kubelet":    func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) },
 	"kube-proxy": kubeproxy.NewProxyCommand,
