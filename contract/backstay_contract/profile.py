@@ -17,7 +17,7 @@ class HardwareProfile(Document):
     """The hardware that the model was qualified on; a pod on other hardware refuses to serve."""
 
     gpu: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]{0,62}$")] = NO_GPU
-    """Product name of the GPU as NVIDIA's device plugin labels it, for example `NVIDIA-H100-80GB-HBM3`; `none` on CPU."""
+    """Product name of the GPU as NVIDIA's device plugin labels it, e.g. `NVIDIA-H100-80GB-HBM3`; `none` on CPU."""
     count: Annotated[int, Field(ge=0, le=16)] = 0
     """GPUs in one pod; 0 when gpu is `none`."""
     min_memory_gi_b: Annotated[int, Field(ge=0, alias="minMemoryGiB")] = 0

@@ -1,0 +1,167 @@
+"""The custom resource's status: only what cannot be derived from the cluster, and what people need to read."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from backstay_contract.base import Document
+from backstay_contract.digest import Digest
+from backstay_contract.evidence import MetricEvidence, MetricVerdict
+from backstay_contract.metric import MetricName
+
+MAX_REJECTED = 20
+MAX_HISTORY = 10
+
+
+class Colour(StrEnum):
+    BLUE = "blue"
+    GREEN = "green"
+
+    @property
+    def other(self) -> "Colour":
+        return Colour.GREEN if self is Colour.BLUE else Colour.BLUE
+
+
+NO_COLOUR = "none"
+"""A selector's value that no pod has: the Service exists and selects nothing."""
+
+
+class Phase(StrEnum):
+    PENDING = "Pending"
+    STARTING = "Starting"
+    CHECKING = "Checking"
+    AWAITING_PROMOTION = "AwaitingPromotion"
+    SOAKING = "Soaking"
+    SERVING = "Serving"
+    HELD = "Held"
+    ROLLING_BACK = "RollingBack"
+    FAILED = "Failed"
+    TERMINATING = "Terminating"
+
+
+class Side(Document):
+    """A colour and what it runs."""
+
+    colour: Colour
+    version: str
+    digest: Digest
+    revision: str
+    ready: int = 0
+    """Ready pods of this revision."""
+    replicas: int = 0
+    """Pods that are asked for."""
+
+
+class MetricLimit(Document):
+    """A limit that the attempt is judged by, in the metric's unit."""
+
+    metric: MetricName
+    limit: float
+
+
+class Attempt(Document):
+    """One try to bring one revision into service. Evidence never crosses attempts."""
+
+    id: str
+    revision: str
+    digest: Digest
+    version: str
+    colour: Colour
+    image: str
+    started_at: AwareDatetime
+    switched_at: AwareDatetime | None = None
+    """When the Service was flipped to it."""
+    smoke_passed_at: AwareDatetime | None = None
+    observed_seconds: float = 0
+    """Seconds of soak during which there was data."""
+    last_data_at: AwareDatetime | None = None
+    held_since: AwareDatetime | None = None
+    ended_at: AwareDatetime | None = None
+    """When it was decided; evidence is kept to be read."""
+    outcome: str | None = None
+    """The reason of its end."""
+    limits: tuple[MetricLimit, ...] = ()
+    evidence: Annotated[tuple[MetricEvidence, ...], Field(max_length=16)] = ()
+
+
+class Rejection(Document):
+    """Why a digest is not tried again until a person asks for it."""
+
+    digest: Digest
+    revision: str
+    version: str
+    attempt: str
+    reason: str
+    message: str = ""
+    metric: MetricName | None = None
+    observed: float | None = None
+    limit: float | None = None
+    at: AwareDatetime
+    retry_token: str = ""
+    """rollout.retryToken at that time; another value asks for a retry."""
+
+
+class HistoryEntry(Document):
+    """A revision that served."""
+
+    revision: str
+    digest: Digest
+    version: str
+    image: str
+    verified: bool
+    reason: str
+    at: AwareDatetime
+
+
+class Failure(Document):
+    """The last thing that went wrong in a candidate's pod."""
+
+    reason: str
+    message: str
+    exit_code: int | None = None
+    pod: str | None = None
+    container: str | None = None
+    log_tail: str | None = None
+    at: AwareDatetime
+
+
+class Condition(Document):
+    """A condition in Kubernetes' own form."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str = ""
+    last_transition_time: AwareDatetime
+    observed_generation: int
+
+
+class ModelDeploymentStatus(Document):
+    """What serves, what is tried, and why."""
+
+    observed_generation: int = 0
+    phase: Phase = Phase.PENDING
+    reason: str = ""
+    message: str = ""
+    active: Side | None = None
+    candidate: Side | None = None
+    previous: Side | None = None
+    replicas: int = 0
+    """Pods of the active colour."""
+    ready_replicas: int = 0
+    ready: str = "0/0"
+    """Ready and wanted pods of the active colour, as `kubectl get` shows it."""
+    attempts: int = 0
+    """Attempts that were ever opened."""
+    attempt: Attempt | None = None
+    verdicts: Annotated[tuple[MetricVerdict, ...], Field(max_length=16)] = ()
+    rejected: Annotated[tuple[Rejection, ...], Field(max_length=MAX_REJECTED)] = ()
+    history: Annotated[tuple[HistoryEntry, ...], Field(max_length=MAX_HISTORY)] = ()
+    conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = ()
+    last_failure: Failure | None = None
+
+
+def parse_status(status: dict[str, Any]) -> ModelDeploymentStatus:
+    """The status in a resource's JSON; an empty one where there is none yet."""
+    return ModelDeploymentStatus.model_validate(status)
