@@ -1,0 +1,134 @@
+"""What the machine sees: a plain value, read once per pass by the shell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from backstay_contract.evidence import EvidenceSource
+from backstay_contract.metric import MetricName
+from backstay_contract.reasons import Reason
+from backstay_contract.status import Colour
+from backstay_judge import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class PodFailure:
+    """Why a pod of the candidate does not work, in the container's own words where it has some."""
+
+    reason: Reason
+    message: str
+    hard: bool
+    """True when waiting cannot cure it: the candidate is rejected at once."""
+    container: str | None = None
+    exit_code: int | None = None
+    log_tail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod of one colour. `revision` and `attempt` come from its labels and annotations."""
+
+    name: str
+    revision: str
+    attempt: str
+    ready: bool
+    terminating: bool = False
+    ip: str | None = None
+    unschedulable: str | None = None
+    """The scheduler's sentence when no node has room."""
+    failure: PodFailure | None = None
+    mode: str | None = None
+    """What the control port says; None where it was not asked or did not answer."""
+    in_flight: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColourState:
+    """One colour's Deployment and pods as they are."""
+
+    colour: Colour
+    exists: bool = False
+    revision: str = ""
+    attempt: str = ""
+    digest: str = ""
+    version: str = ""
+    image: str = ""
+    replicas: int = 0
+    """Pods that the Deployment asks for."""
+    pods: tuple[Pod, ...] = ()
+    endpoints: int = 0
+    """Endpoints of the active Service that are this colour's pods, whatever their state."""
+
+    @property
+    def own_pods(self) -> tuple[Pod, ...]:
+        """Pods of the Deployment's present attempt: an older attempt's pods never count for it."""
+        return tuple(pod for pod in self.pods if pod.attempt == self.attempt and not pod.terminating)
+
+    @property
+    def ready(self) -> int:
+        return sum(pod.ready for pod in self.own_pods)
+
+    @property
+    def gone(self) -> bool:
+        """No pod is wanted and none is left."""
+        return self.replicas == 0 and not self.pods
+
+
+@dataclass(frozen=True, slots=True)
+class FlipRecord:
+    """The last flip, as the Service itself remembers it: written in the same patch as the selector.
+
+    So a crash between the flip and the status write loses nothing.
+    """
+
+    to: Colour
+    attempt: str
+    reason: str
+    at: datetime
+    message: str = ""
+    metric: MetricName | None = None
+    observed: float | None = None
+    limit: float | None = None
+    rejects: bool = False
+    """Whether the attempt's digest is rejected by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Smoke:
+    """The answer of one candidate pod to the smoke inference."""
+
+    pod: str
+    passed: bool
+    wrong: bool = False
+    """True when it answered, and wrongly: another digest, not finite, not an answer. False: not answered yet."""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the metrics of the colour that is judged."""
+
+    samples: tuple[Sample, ...]
+    """Raw counters, each with the label `pod`; empty when nothing answered."""
+    source: EvidenceSource | None = None
+    problem: str = ""
+    """Why there are no samples, or not of every pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything one pass knows of the cluster."""
+
+    colours: Mapping[Colour, ColourState]
+    service_exists: bool = False
+    selector: Colour | None = None
+    """The colour that the live Service selects; None: none, or no Service."""
+    flip: FlipRecord | None = None
+    smoke: tuple[Smoke, ...] = ()
+    limits: Mapping[MetricName, float] = field(default_factory=dict)
+    """Limits that the candidate's pods themselves report: the spec's, else their manifest's."""
+    limits_known: bool = False
+    look: Look | None = None
+    """None: it was not time to look."""
+    default_image: str = ""
+    """The runtime image that new revisions get."""
