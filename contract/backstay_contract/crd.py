@@ -16,6 +16,7 @@ Schema = dict[str, Any]
 _KEPT = (
     "type", "format", "description", "default", "enum", "pattern", "minLength", "maxLength", "minimum", "maximum",
     "minItems", "maxItems", "minProperties", "maxProperties", "required", "x-kubernetes-validations",
+    "x-kubernetes-int-or-string",
 )  # fmt: skip
 
 PRINTER_COLUMNS = (
@@ -42,26 +43,35 @@ def structural(schema: Schema, definitions: Schema) -> Schema:
             out[bound] = True
     if "properties" in schema:
         out["properties"] = {name: structural(field, definitions) for name, field in schema["properties"].items()}
+        if "default" in out:
+            out["default"] = _without_nulls(out["default"])
     if "prefixItems" not in schema and "items" in schema:
         out["items"] = structural(schema["items"], definitions)
     if isinstance(schema.get("additionalProperties"), dict):
-        out["additionalProperties"] = structural(schema["additionalProperties"], definitions)
-        names_allowed = _resolve(schema.get("propertyNames", {}), definitions).get("enum")
-        if names_allowed:
-            out.setdefault("x-kubernetes-validations", []).append(_only_keys(names_allowed))
-            out["maxProperties"] = len(names_allowed)
-    if "default" in out:
-        out["default"] = _without_nulls(out["default"])
-    if isinstance(out.get("description"), str):
+        out |= _map(schema, definitions)
+    if "description" in out:
         out["description"] = " ".join(out["description"].split())
     return out
 
 
 def _without_nulls(value: Any) -> Any:
-    """A default as the API server takes it: a field that is null is one that is left out."""
+    """A default as the API server takes it: a field that is null is one that is left out.
+
+    The default stays whole, although the fields have their own: CEL rules are tried on it before those are filled in.
+    """
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
     return value
+
+
+def _map(schema: Schema, definitions: Schema) -> Schema:
+    """The values' schema of a map and, where its keys are a closed list, the rule that says so."""
+    out: Schema = {"additionalProperties": structural(schema["additionalProperties"], definitions)}
+    allowed = _resolve(schema.get("propertyNames", {}), definitions).get("enum")
+    if allowed:
+        out["x-kubernetes-validations"] = [*schema.get("x-kubernetes-validations", ()), _only_keys(allowed)]
+        out["maxProperties"] = len(allowed)
+    return out
 
 
 def _only_keys(allowed: list[str]) -> Schema:

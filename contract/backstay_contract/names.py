@@ -11,8 +11,9 @@ SINGULAR: Final = "modeldeployment"
 SHORT: Final = "mdep"
 FIELD_MANAGER: Final = "backstay-operator"
 
-MAX_NAME: Final = 48
-"""Characters of a resource's name: the longest child's pod names stay below Kubernetes' 63."""
+MAX_NAME: Final = 40
+"""Characters of a resource's name. A pod's name is its host name too, which holds 63 characters, and adds 23 to the
+resource's: `-green`, `-` and 10 of the ReplicaSet's hash, `-` and 5 of its own. Longer ones would be cut."""
 
 
 class Label:

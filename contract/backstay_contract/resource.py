@@ -3,14 +3,27 @@
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from backstay_contract.base import Document
 from backstay_contract.digest import Digest
 from backstay_contract.metric import MetricName, limit_of
 from backstay_contract.profile import HardwareProfile
 
-Quantity = Annotated[str, StringConstraints(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$", max_length=32)]
+QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
+
+
+def _whole_number_as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+Quantity = Annotated[
+    str,
+    StringConstraints(pattern=QUANTITY, max_length=32),
+    BeforeValidator(_whole_number_as_text),
+    WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": QUANTITY, "maxLength": 32}),
+]
+"""An amount as pods write it: `2`, `500m`, `3Gi`; a whole number needs no quotes."""
 SecretName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$", max_length=253)]
 Text = Annotated[str, StringConstraints(max_length=256)]
 
@@ -50,6 +63,19 @@ class SecretRef(Document):
     """A Secret in the resource's own namespace."""
 
     name: SecretName
+    """Name of the Secret."""
+
+
+REFUSED_ENDPOINT = (
+    "(?i)^https?://("
+    "([^/:]*[.])?localhost|localhost[.]localdomain|ip6-localhost|ip6-loopback|"
+    "127[.][^/:]*|0[.][^/:]*|169[.]254[.][^/:]*|"
+    "[0-9]+|0x[^/:]*|0[0-9]+[.][^/:]*|"
+    "100[.]100[.]100[.]200|([^/:]*[.])?metadata([.]google([.]internal)?)?|instance-data[^/:]*"
+    ")[.]?(:|/|$)"
+)
+"""Loopback, this-host, link-local and metadata addresses, also as one number, in hex and in octal. Names that resolve
+to such addresses are refused again where the model is fetched."""
 
 
 class Storage(Document):
@@ -57,7 +83,7 @@ class Storage(Document):
 
     model_config = rules(
         (
-            "!self.endpoint.matches('^https?://(localhost|127\\\\.|0\\\\.|169\\\\.254\\\\.|\\\\[)')",
+            f"!self.endpoint.matches('{REFUSED_ENDPOINT}')",
             "storage.endpoint: loopback, link-local and metadata addresses are refused; name the storage's Service",
         ),
     )
@@ -67,6 +93,7 @@ class Storage(Document):
     ]
     """URL of the S3 endpoint, for example `http://minio.minio.svc:9000`."""
     region: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,32}$")] = "us-east-1"
+    """S3 region; MinIO does not care."""
     secret_ref: SecretRef | None = None
     """Secret with the keys accessKey and secretKey; without it objects are read anonymously."""
 
@@ -79,11 +106,14 @@ class Model(Document):
             "self.name == oldSelf.name",
             "model.name: cannot be changed; another model is another ModelDeployment",
         ),
+        ("!self.uri.matches('/[.]{1,2}(/|$)')", "model.uri: must not have '.' or '..' between slashes"),
     )
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._-]{0,98}[a-z0-9])?$", max_length=100)]
+    """Name of the model, as the manifest has it. It cannot be changed."""
     version: Annotated[
         str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._+-]{0,61}[A-Za-z0-9])?$", max_length=63)
     ]
+    """Version of the model, as the manifest has it: for people to read."""
     uri: Annotated[
         str,
         StringConstraints(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._+=@ -]+)+/?$", max_length=1024),
@@ -92,13 +122,16 @@ class Model(Document):
     sha256: Digest
     """Digest of manifest.json, as `backstay push` printed it. A pod that finds other bytes refuses to serve."""
     storage: Storage
+    """Where the model's objects are."""
 
 
 class Baseline(Document):
     """A recorded number and the factor that is tolerated; limit = value × tolerance (÷ where lower is worse)."""
 
     value: Annotated[float, Field(ge=0, le=1e12)]
+    """The recorded number, in the metric's unit."""
     tolerance: Annotated[float, Field(ge=1, le=1000)] = 2.0
+    """Factor by which the number may get worse."""
 
 
 class Baselines(Document):
@@ -153,16 +186,29 @@ class Resources(Document):
     """Compute resources of the serving container, as in a pod. GPUs come from hardwareProfile."""
 
     requests: dict[Literal["cpu", "memory", "ephemeral-storage"], Quantity] = {}
+    """What the scheduler keeps free for each pod."""
     limits: dict[Literal["cpu", "memory", "ephemeral-storage"], Quantity] = {}
+    """What each pod may use at most."""
 
 
 class Toleration(Document):
     """A toleration of a node's taint, as in a pod."""
 
+    model_config = rules(
+        ("has(self.key) || self.operator == 'Exists'", "tolerations.key: needed where operator is Equal"),
+        (
+            "!has(self.value) || self.operator == 'Equal'",
+            "tolerations.value: must be left out where operator is Exists",
+        ),
+    )
     key: Text | None = None
+    """Key of the taint; left out, with `Exists`: every taint."""
     operator: Literal["Exists", "Equal"] = "Equal"
+    """How the taint's value is compared."""
     value: Text | None = None
+    """Value of the taint, for `Equal`."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint; left out: every effect."""
 
 
 class Serving(Document):
@@ -175,21 +221,28 @@ class Serving(Document):
     queue_length: Annotated[int, Field(ge=0, le=100_000)] = 256
     """Requests that may wait; one more is answered 503."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
+    """Type of the numbers that the engine computes with; `auto` takes the quickest that holds the model's accuracy."""
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
     """CPU threads of the engine; left out: the container's CPU limit."""
     image: Annotated[str, StringConstraints(pattern=r"^[^\s]{1,512}$", max_length=512)] | None = None
     """Runtime image; left out: the one that the operator was installed with when the revision was first tried."""
     resources: Resources = Resources()
+    """Compute resources of the serving container, as in a pod. GPUs come from hardwareProfile."""
     node_selector: Annotated[dict[str, Text], Field(max_length=32)] = {}
+    """Labels that a node must have."""
     tolerations: Annotated[tuple[Toleration, ...], Field(max_length=32)] = ()
+    """Taints of nodes that the pods bear."""
 
 
 class SmokeCheck(Document):
     """One real inference on every candidate pod; its answer must name the digest."""
 
     prompt: Annotated[str, StringConstraints(min_length=1, max_length=2048)] = "The capital of France is"
+    """Text that is sent."""
     max_tokens: Annotated[int, Field(ge=1, le=64)] = 1
+    """Tokens that are asked for."""
     timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
+    """Seconds after which an inference without an answer has failed."""
 
 
 class Checks(Document):
@@ -213,7 +266,9 @@ class Soak(Document):
     alpha_pass: Annotated[float, Field(gt=0, le=0.5)] = 0.05
     """Chance that a model at its limit is called verified."""
     on_insufficient_data: Policy = Policy.PROMOTE
+    """What to do when maxSeconds are over and the requests were too few for a verdict."""
     on_no_data: Policy = Policy.HOLD
+    """What to do when there was no data for holdTimeoutSeconds."""
     hold_timeout_seconds: Annotated[int, Field(ge=0, le=604_800)] = 600
     """Seconds without any data after which onNoData decides."""
 
@@ -229,7 +284,9 @@ class Rollout(Document):
     """How a new revision comes into service. None of it is part of the revision."""
 
     strategy: Literal["BlueGreen"] = "BlueGreen"
+    """`BlueGreen`: the candidate comes up beside the active colour."""
     promotion: Promotion = Promotion.AUTOMATIC
+    """`Manual`: the flip waits until promote names the attempt."""
     promote: Annotated[str, StringConstraints(max_length=63)] = ""
     """Manual promotion: the id of the attempt (status.attempt.id) that may be flipped to; a stale id does nothing."""
     checks: Checks = Checks()
@@ -260,6 +317,7 @@ class ModelDeploymentSpec(Document):
     hardware_profile: HardwareProfile = HardwareProfile()
     baselines: Baselines = Baselines()
     replicas: Annotated[int, Field(ge=0, le=1000)] = 1
+    """Pods of the active colour. Not part of the revision: a change is no rollout."""
     serving: Serving = Serving()
     rollout: Rollout = Rollout()
 
