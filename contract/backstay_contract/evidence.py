@@ -1,7 +1,7 @@
 """Evidence and verdicts as they stand in the status: what was counted, and what the judge says of it.
 
-Everything here is small and bounded: a metric's evidence holds at most `MAX_PODS` pods and below 40 KiB of JSON, and a
-usual one (two pods) about 1 KiB. Times are aware datetimes; numbers are finite.
+Everything here is small and bounded: a metric's evidence holds at most `MAX_PODS` pods and stays below 48 KiB of
+JSON; a usual one (two pods) has about 1 KiB. Times are aware datetimes; numbers are finite.
 """
 
 from enum import StrEnum
@@ -48,7 +48,7 @@ class PodCounter(Document):
     """One pod's cumulative counters at its last counted reading, and what it added since the flip."""
 
     pod: PodName
-    started: float | None = None
+    started: Annotated[float, Field(ge=0)]
     """Unix seconds at which the pod's process started: tells a restart from a value that is merely older."""
     source: EvidenceSource
     """Source of the reading that set the counters."""
@@ -97,8 +97,8 @@ class MetricEvidence(Document):
     since: AwareDatetime
     """The flip: nothing before it counts."""
     born_after: AwareDatetime
-    """A pod not in `pods` counts from zero if its process started after this, else from its first reading. Begins as
-    `since` and moves on when a pod is forgotten, so that no pod can ever be counted twice."""
+    """A pod not in `pods` counts from zero if its process started after this, else from its first reading.
+    Begins as `since` and moves on when a pod is forgotten, so that no pod can ever be counted twice."""
     at: AwareDatetime
     """Time of the last look."""
     n: Count = 0
@@ -106,7 +106,7 @@ class MetricEvidence(Document):
     k: Count = 0
     """Requests beyond the limit, at least: what Breach is decided on."""
     k_at_most: Count = 0
-    """Requests beyond the limit, at most: what Pass is decided on. Equal to k where an edge or series is exact."""
+    """Requests beyond the limit, at most: what Pass is decided on. Equal to k where the count is exact."""
     windows: Windows
     pods: Annotated[tuple[PodCounter, ...], Field(max_length=MAX_PODS)] = ()
 

@@ -1,0 +1,50 @@
+"""Samples as any source gives them, and the checks that each must pass."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from backstay_judge.refusal import ReadingError, RefusalReason
+
+MAX_COUNT = 2**53
+"""Above it a float no longer holds every whole number, so a count would be wrong."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample of one series.
+
+    `timestamp` is the Unix time at which the pod was *scraped*. An instant query answers with the time of the query,
+    which would make every stale sample look fresh: select a range (`series[10s]`) and take the last point, or ask
+    for `timestamp(series)`. For a pod's own /metrics it is the time of the request.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    timestamp: float
+
+
+def is_finite(value: object) -> bool:
+    """Whether it is a finite number: text, None and booleans are not, whatever the types promise."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def only(samples: Sequence[Sample], what: str) -> Sample:
+    """The one sample of a series; raises ReadingError if it is missing or there are several."""
+    if not samples:
+        raise ReadingError(RefusalReason.MISSING, f"{what}: no such series")
+    if len(samples) > 1:
+        raise ReadingError(
+            RefusalReason.DUPLICATE,
+            f"{what}: {len(samples)} series for one pod; is it scraped by more than one job?",
+        )
+    return samples[0]
+
+
+def whole_number(sample: Sample) -> int:
+    """The sample's value as a count; raises ReadingError for anything else (NaN, ±Inf, negative, fractions, text)."""
+    value = sample.value
+    if not is_finite(value) or not 0 <= value <= MAX_COUNT or value != int(value):
+        raise ReadingError(RefusalReason.NOT_A_COUNT, f"{sample.name}: {value!r} is not a count")
+    return int(value)
