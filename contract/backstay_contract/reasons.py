@@ -13,7 +13,7 @@ class Reason(StrEnum):
 
     meaning: str
 
-    def __new__(cls, value: str, meaning: str) -> "Reason":
+    def __new__(cls, value: str, meaning: str = "") -> "Reason":
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning

@@ -75,6 +75,8 @@ class Attempt(Document):
     smoke_passed_at: AwareDatetime | None = None
     observed_seconds: float = 0
     """Seconds of soak during which there was data."""
+    progress_since: AwareDatetime | None = None
+    """From when the progress deadline counts; waiting for capacity, metrics or a person starts it anew."""
     last_data_at: AwareDatetime | None = None
     held_since: AwareDatetime | None = None
     ended_at: AwareDatetime | None = None

@@ -1,0 +1,197 @@
+"""What the machine concludes from what it sees: one frozen value that every guard and action reads."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from backstay_contract.evidence import AttemptVerdict, VerdictKind
+from backstay_contract.resource import ModelDeploymentSpec, Promotion
+from backstay_contract.status import Attempt, Colour, ModelDeploymentStatus, Phase, Rejection
+
+from backstay_operator.rollout import revision, soak
+from backstay_operator.rollout.observation import ColourState, Observation, Pod, PodFailure
+from backstay_operator.rollout.revision import Known, Wanted
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Spec, memory and observation of one pass, and what follows from them. `attempt` is the open one, if any."""
+
+    spec: ModelDeploymentSpec
+    status: ModelDeploymentStatus
+    observation: Observation
+    now: datetime
+    wanted: Wanted
+    active_colour: Colour | None
+    attempt: Attempt | None
+    verdict: AttemptVerdict | None
+
+    @property
+    def active(self) -> ColourState | None:
+        return None if self.active_colour is None else self.observation.colours[self.active_colour]
+
+    @property
+    def switched(self) -> bool:
+        """The Service selects the open attempt's colour. The live Service says so, not the memory."""
+        return self.attempt is not None and self.active_colour is self.attempt.colour
+
+    @cached_property
+    def candidate(self) -> ColourState | None:
+        """The colour that the open attempt runs in, before the flip and after it."""
+        return None if self.attempt is None else self.observation.colours[self.attempt.colour]
+
+    @cached_property
+    def candidate_pods(self) -> tuple[Pod, ...]:
+        if self.attempt is None or self.candidate is None:
+            return ()
+        return tuple(p for p in self.candidate.pods if p.attempt == self.attempt.id and not p.terminating)
+
+    @property
+    def candidate_ready(self) -> int:
+        return sum(pod.ready for pod in self.candidate_pods)
+
+    @property
+    def candidate_wanted(self) -> int:
+        return candidate_replicas(self.spec, self.active)
+
+    @property
+    def previous(self) -> ColourState | None:
+        """The colour to go back to: the other one, once the Service was flipped to the attempt's."""
+        if self.attempt is None or not self.switched:
+            return None
+        other = self.observation.colours[self.attempt.colour.other]
+        return other if other.exists and other.replicas > 0 and other.revision else None
+
+    @property
+    def previous_ready(self) -> bool:
+        return self.previous is not None and self.previous.ready > 0
+
+    @cached_property
+    def failure(self) -> tuple[Pod, PodFailure] | None:
+        """The worst failure among the candidate's pods: a hard one before one that may pass."""
+        failures = [(pod, pod.failure) for pod in self.candidate_pods if pod.failure is not None]
+        return min(failures, key=lambda one: not one[1].hard, default=None)
+
+    @property
+    def hard_failure(self) -> bool:
+        return self.failure is not None and self.failure[1].hard
+
+    @property
+    def rejection(self) -> Rejection | None:
+        """Why the digest that is asked for may not be tried; None where it may."""
+        token = self.spec.rollout.retry_token
+        return next(
+            (r for r in self.status.rejected if r.digest == self.wanted.digest and r.retry_token == token), None
+        )
+
+    @property
+    def wanted_serves(self) -> bool:
+        return self.active is not None and self.active.exists and self.active.revision == self.wanted.revision
+
+    @property
+    def free_colour(self) -> Colour | None:
+        """The colour that a new attempt may take; None while its pods still finish their requests."""
+        colour = Colour.BLUE if self.active_colour is None else self.active_colour.other
+        state = self.observation.colours[colour]
+        begun = state.exists and state.attempt == self.next_attempt_id
+        return colour if state.gone or begun else None
+
+    @property
+    def next_attempt_id(self) -> str:
+        """Deterministic, so that a pass which is repeated after a crash opens the same attempt."""
+        return f"{self.wanted.revision}-{self.status.attempts + 1}"
+
+    @property
+    def has_limits(self) -> bool:
+        return self.attempt is not None and bool(self.attempt.limits)
+
+    @property
+    def past_deadline(self) -> bool:
+        if self.attempt is None:
+            return False
+        since = self.attempt.progress_since or self.attempt.started_at
+        return (self.now - since).total_seconds() > self.spec.rollout.progress_deadline_seconds
+
+    @property
+    def smoke_passed(self) -> bool:
+        return self.attempt is not None and self.attempt.smoke_passed_at is not None
+
+    @property
+    def base_taken(self) -> bool:
+        """The counters that the soak counts from were read after the smoke inferences, or nothing is judged."""
+        if self.attempt is None or self.attempt.smoke_passed_at is None:
+            return False
+        if not self.attempt.limits:
+            return True
+        return bool(self.attempt.evidence) and self.attempt.evidence[0].since >= self.attempt.smoke_passed_at
+
+    @property
+    def may_promote(self) -> bool:
+        """Automatic, or a person named this attempt."""
+        rollout = self.spec.rollout
+        return rollout.promotion is Promotion.AUTOMATIC or (
+            self.attempt is not None and rollout.promote == self.attempt.id
+        )
+
+    @property
+    def held_too_long(self) -> bool:
+        if self.attempt is None or self.attempt.held_since is None:
+            return False
+        held = (self.now - self.attempt.held_since).total_seconds()
+        return held > self.spec.rollout.soak.hold_timeout_seconds
+
+    def verdict_is(self, *kinds: VerdictKind) -> bool:
+        return self.verdict is not None and self.verdict.verdict in kinds
+
+    @property
+    def observed_seconds(self) -> float:
+        """Seconds of soak that count: with data where something is judged, else since the flip."""
+        if self.attempt is None or self.attempt.switched_at is None:
+            return 0.0
+        if self.has_limits:
+            return self.attempt.observed_seconds
+        return (self.now - self.attempt.switched_at).total_seconds()
+
+
+def candidate_replicas(spec: ModelDeploymentSpec, active: ColourState | None) -> int:
+    """Pods of a candidate: it must carry at once what the active colour carries, and one to be checked at all."""
+    return max(1, spec.replicas, active.replicas if active else 0)
+
+
+def derive(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, observation: Observation, now: datetime) -> Facts:
+    """The facts of one pass; a look at the metrics is counted and judged here."""
+    active = _active_colour(status, observation)
+    attempt = status.attempt if status.attempt is not None and status.attempt.ended_at is None else None
+    wanted = revision.wanted(spec, observation.default_image, _in_use(status, observation))
+    verdict = None
+    if attempt is not None:
+        attempt, verdict = soak.advance(
+            spec, attempt, observation.colours[attempt.colour], observation.look, now, active is attempt.colour
+        )
+    return Facts(spec, status, observation, now, wanted, active, attempt, verdict)
+
+
+def _active_colour(status: ModelDeploymentStatus, observation: Observation) -> Colour | None:
+    """The colour that serves: the Service's own record of its last flip, so that a selector changed by somebody else
+    is put back; where the Service was deleted, what the status remembers."""
+    if observation.flip is not None:
+        return observation.flip.to
+    if status.active is not None and observation.colours[status.active.colour].exists:
+        return status.active.colour
+    return observation.selector
+
+
+def _in_use(status: ModelDeploymentStatus, observation: Observation) -> Iterable[Known]:
+    for state in observation.colours.values():
+        if state.exists:
+            yield Known(state.revision, state.image)
+    if status.attempt is not None:
+        yield Known(status.attempt.revision, status.attempt.image)
+    for rejected in status.history:
+        yield Known(rejected.revision, rejected.image)
+
+
+def resting_phase(facts: Facts) -> Phase:
+    """The phase without an open attempt: Serving where something serves, Pending where nothing does yet."""
+    return Phase.PENDING if facts.active is None else Phase.SERVING

@@ -1,0 +1,207 @@
+"""The conditions of the transition table: each a pure question to the facts, named as the table reads."""
+
+from backstay_contract.evidence import VerdictKind
+from backstay_contract.reasons import Reason
+from backstay_contract.resource import Policy, WhenSpecChanges
+from backstay_contract.status import Phase
+
+from backstay_operator.rollout.facts import Facts
+
+
+def always(_: Facts) -> bool:
+    return True
+
+
+# --- at rest -----------------------------------------------------------------------------------------------------
+
+
+def wanted_serves(facts: Facts) -> bool:
+    return facts.wanted_serves
+
+
+def wanted_is_rejected(facts: Facts) -> bool:
+    return facts.rejection is not None
+
+
+def colour_is_busy(facts: Facts) -> bool:
+    return facts.free_colour is None
+
+
+# --- an open attempt, before the flip ----------------------------------------------------------------------------
+
+
+def flip_unrecorded(facts: Facts) -> bool:
+    """The flip was made, and the pass that made it ended before it could say so."""
+    return facts.attempt is not None and facts.switched and facts.attempt.switched_at is None
+
+
+def put_back(facts: Facts) -> bool:
+    return facts.wanted_serves and not facts.switched
+
+
+def another_is_wanted(facts: Facts) -> bool:
+    return facts.attempt is not None and facts.wanted.revision != facts.attempt.revision
+
+
+def failed_hard(facts: Facts) -> bool:
+    return facts.hard_failure
+
+
+def past_deadline(facts: Facts) -> bool:
+    return facts.past_deadline
+
+
+def no_room(facts: Facts) -> bool:
+    return any(pod.unschedulable for pod in facts.candidate_pods)
+
+
+def all_ready(facts: Facts) -> bool:
+    return facts.candidate_ready >= facts.candidate_wanted
+
+
+def not_ready(facts: Facts) -> bool:
+    return not all_ready(facts)
+
+
+def smoke_is_wrong(facts: Facts) -> bool:
+    return any(answer.wrong for answer in facts.observation.smoke)
+
+
+def smoke_is_new(facts: Facts) -> bool:
+    """Every ready pod answered the smoke inference rightly, and their limits are known: to be remembered."""
+    passed = {answer.pod for answer in facts.observation.smoke if answer.passed}
+    ready = {pod.name for pod in facts.candidate_pods if pod.ready}
+    return not facts.smoke_passed and bool(ready) and ready <= passed and facts.observation.limits_known
+
+
+def metrics_are_dark(facts: Facts) -> bool:
+    """Something is to be judged, and a look found no usable metrics of the candidate."""
+    attempt = facts.attempt
+    return facts.smoke_passed and facts.has_limits and attempt is not None and attempt.held_since is not None
+
+
+def metrics_are_read(facts: Facts) -> bool:
+    return not metrics_are_dark(facts)
+
+
+def waits_for_person(facts: Facts) -> bool:
+    return facts.smoke_passed and facts.base_taken and not facts.may_promote
+
+
+def may_flip(facts: Facts) -> bool:
+    return facts.smoke_passed and facts.base_taken and facts.may_promote and all_ready(facts)
+
+
+def dark_too_long_promote(facts: Facts) -> bool:
+    return _no_data_policy(facts, Policy.PROMOTE) and all_ready(facts) and facts.may_promote
+
+
+def dark_too_long_reject(facts: Facts) -> bool:
+    return _no_data_policy(facts, Policy.ROLLBACK)
+
+
+def _no_data_policy(facts: Facts, policy: Policy) -> bool:
+    return facts.held_too_long and facts.spec.rollout.soak.on_no_data is policy
+
+
+# --- an open attempt, after the flip -----------------------------------------------------------------------------
+
+
+def went_back_unrecorded(facts: Facts) -> bool:
+    """The flip back was made, and the pass that made it ended before it could say so."""
+    return facts.attempt is not None and not facts.switched and facts.attempt.switched_at is not None
+
+
+def previous_is_wanted(facts: Facts) -> bool:
+    return facts.previous_ready and facts.previous is not None and facts.wanted.revision == facts.previous.revision
+
+
+def candidate_died(facts: Facts) -> bool:
+    return facts.hard_failure or (
+        facts.candidate is not None and facts.candidate.replicas > 0 and facts.candidate_ready == 0
+    )
+
+
+def candidate_died_and_previous_ready(facts: Facts) -> bool:
+    return candidate_died(facts) and facts.previous_ready
+
+
+def breach(facts: Facts) -> bool:
+    return facts.verdict_is(VerdictKind.BREACH)
+
+
+def breach_and_previous_ready(facts: Facts) -> bool:
+    return breach(facts) and facts.previous_ready
+
+
+def bad_and_nowhere_to_go(facts: Facts) -> bool:
+    return (breach(facts) or candidate_died(facts)) and not facts.previous_ready
+
+
+def superseded(facts: Facts) -> bool:
+    """A third revision is wanted, and the policy is not to wait for the verdict on the second."""
+    supersedes = facts.spec.rollout.when_spec_changes_in_soak is WhenSpecChanges.SUPERSEDE
+    held = facts.status.phase is Phase.HELD
+    return another_is_wanted(facts) and (supersedes or held) and facts.rejection is None
+
+
+def superseded_and_previous_ready(facts: Facts) -> bool:
+    return superseded(facts) and facts.previous_ready
+
+
+def superseded_and_no_previous(facts: Facts) -> bool:
+    return superseded(facts) and facts.previous is None
+
+
+def verified(facts: Facts) -> bool:
+    return facts.verdict_is(VerdictKind.PASS) and facts.observed_seconds >= facts.spec.rollout.soak.min_seconds
+
+
+def nothing_to_judge(facts: Facts) -> bool:
+    return not facts.has_limits and facts.observed_seconds >= facts.spec.rollout.soak.min_seconds
+
+
+def soak_over_promote(facts: Facts) -> bool:
+    return _soak_over(facts, Policy.PROMOTE)
+
+
+def soak_over_hold(facts: Facts) -> bool:
+    return _soak_over(facts, Policy.HOLD)
+
+
+def soak_over_go_back(facts: Facts) -> bool:
+    return _soak_over(facts, Policy.ROLLBACK) and facts.previous_ready
+
+
+def _soak_over(facts: Facts, policy: Policy) -> bool:
+    over = facts.has_limits and facts.observed_seconds >= facts.spec.rollout.soak.max_seconds
+    return over and facts.spec.rollout.soak.on_insufficient_data is policy
+
+
+def dark_in_soak_promote(facts: Facts) -> bool:
+    return _no_data_policy(facts, Policy.PROMOTE)
+
+
+def dark_in_soak_hold(facts: Facts) -> bool:
+    return _no_data_policy(facts, Policy.HOLD)
+
+
+def dark_in_soak_go_back(facts: Facts) -> bool:
+    return _no_data_policy(facts, Policy.ROLLBACK) and facts.previous_ready
+
+
+def cause_of_hold_is_gone(facts: Facts) -> bool:
+    """Held for want of data, and there is data again; or held as bad with nowhere to go, and no longer bad."""
+    attempt = facts.attempt
+    if attempt is None or bad_and_nowhere_to_go(facts):
+        return False
+    if facts.status.reason == Reason.NO_DATA:
+        return attempt.held_since is None
+    return facts.status.reason == Reason.NO_PREVIOUS and (facts.verdict is not None or not facts.has_limits)
+
+
+def loser_has_no_traffic(facts: Facts) -> bool:
+    """The EndpointSlices of the Service show the active colour only."""
+    if facts.active_colour is None:
+        return True
+    return facts.observation.colours[facts.active_colour.other].endpoints == 0

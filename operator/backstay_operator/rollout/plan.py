@@ -1,0 +1,104 @@
+"""What each colour's Deployment shall be after a step: replicas, template, mode. Scale-down of the loser is here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from backstay_contract.resource import Rollout
+from backstay_contract.status import Attempt, Colour
+
+from backstay_operator.rollout.decision import ColourPlan
+from backstay_operator.rollout.facts import Facts, candidate_replicas
+from backstay_operator.rollout.observation import ColourState, FlipRecord
+
+NORMAL = "normal"
+STANDBY = "standby"
+"""The pod answers as ever, and each answer closes its connection: kept-alive clients move to the winner."""
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """The situation after the step: what the plan is made for."""
+
+    selector: Colour | None
+    attempt: Attempt | None
+    """The open attempt."""
+    flip: FlipRecord | None
+    """The last flip, this pass's included."""
+
+
+def colours(facts: Facts, after: After) -> Mapping[Colour, ColourPlan]:
+    return {colour: _colour(facts, after, facts.observation.colours[colour]) for colour in Colour}
+
+
+def _colour(facts: Facts, after: After, state: ColourState) -> ColourPlan:
+    attempt = after.attempt
+    if after.selector is state.colour:
+        return _active(facts, after, state)
+    if attempt is None:
+        return ColourPlan(retired_replicas(facts, after, state), mode=STANDBY)
+    if attempt.colour is state.colour and attempt.switched_at is None:
+        replicas = candidate_replicas(facts.spec, facts.active)
+        build = facts.wanted if state.attempt != attempt.id else None
+        return ColourPlan(replicas, build=build, attempt=attempt.id, mode=NORMAL)
+    if attempt.colour is not state.colour and attempt.switched_at is not None:
+        return ColourPlan(state.replicas, mode=STANDBY)  # previous, kept warm until the verdict
+    return ColourPlan(retired_replicas(facts, after, state), mode=STANDBY)
+
+
+def _active(facts: Facts, after: After, state: ColourState) -> ColourPlan:
+    """The active colour never shrinks while an attempt is open: its pods may be needed for the way back."""
+    wanted = facts.spec.replicas
+    replicas = max(wanted, state.replicas) if after.attempt is not None else wanted
+    vanished = not state.exists and facts.status.active is not None
+    if vanished and facts.status.active and facts.status.active.revision == facts.wanted.revision:
+        # Somebody deleted the Deployment: it is built again from the spec, which still asks for that revision.
+        return ColourPlan(replicas, build=facts.wanted, attempt=after.flip.attempt if after.flip else "", mode=NORMAL)
+    return ColourPlan(replicas, mode=NORMAL)
+
+
+def retired_replicas(facts: Facts, after: After, state: ColourState) -> int:
+    """Replicas of a colour that nothing needs any more: 0 as soon as it can lose its pods without losing a request."""
+    if state.replicas == 0 or not had_traffic(after, state):
+        return 0
+    since = _retired_since(facts, after)
+    seconds = (facts.now - since).total_seconds() if since else float("inf")
+    return 0 if may_scale_down(state, seconds, facts.spec.rollout) else state.replicas
+
+
+def may_scale_down(state: ColourState, seconds: float, rollout: Rollout) -> bool:
+    """The floor is scaleDownDelaySeconds, the cap drainTimeoutSeconds; between them the last request decides.
+
+    A ready pod whose in-flight count is unknown counts as busy.
+    """
+    if seconds >= max(rollout.drain_timeout_seconds, rollout.scale_down_delay_seconds):
+        return True
+    drained = state.endpoints == 0 and all(pod.in_flight == 0 for pod in state.pods if pod.ready)
+    return drained and seconds >= rollout.scale_down_delay_seconds
+
+
+def had_traffic(after: After, state: ColourState) -> bool:
+    """Whether the Service ever selected this attempt of the colour: a candidate that was only tried has no clients."""
+    if after.flip is None or after.selector is None:
+        return False
+    served = after.flip.attempt == state.attempt
+    # The loser of a promotion served before it; the loser of a way back is the attempt that the record names.
+    return served or (after.flip.to is not state.colour and not _only_tried(after, state))
+
+
+def _only_tried(after: After, state: ColourState) -> bool:
+    """The colour runs an attempt that is newer than the last flip: it was never selected."""
+    return after.flip is not None and attempt_number(state.attempt) > attempt_number(after.flip.attempt)
+
+
+def attempt_number(attempt: str) -> int:
+    """The counter at the end of an attempt's id; -1 where there is none."""
+    tail = attempt.rpartition("-")[2]
+    return int(tail) if tail.isdigit() else -1
+
+
+def _retired_since(facts: Facts, after: After) -> datetime | None:
+    """When the colour lost its last use: the flip, or the later end of the soak that kept it warm."""
+    ended = facts.status.attempt.ended_at if facts.status.attempt else None
+    flipped = after.flip.at if after.flip else None
+    return max((t for t in (ended, flipped) if t is not None), default=None)
