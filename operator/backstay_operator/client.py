@@ -1,0 +1,226 @@
+"""A small client of the Kubernetes API that speaks plain JSON objects.
+
+Everything is read from the API server itself, never from a watch's cache, so a pass decides on the present state.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+from backstay_contract import names
+from kubernetes.aio import client as generated
+from kubernetes.aio import config
+
+from backstay_operator.kinds import Kind
+
+Json = dict[str, Any]
+OnWrite = Callable[[str, Kind], None]
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+TIMEOUT_SECONDS = 10.0
+"""For one call as a whole: a hanging API server must not hold a pass for longer."""
+
+
+class ApiError(Exception):
+    """A call that the API server refused or did not answer.
+
+    `status` is the HTTP status, 0 where there was no answer; `reason` the API's own word, such as `NotFound`.
+    """
+
+    def __init__(self, status: int, reason: str, message: str, call: str) -> None:
+        super().__init__(f"{call}: {status or 'no answer'} {reason}: {message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+
+    @property
+    def not_found(self) -> bool:
+        return self.status == 404
+
+    @property
+    def conflict(self) -> bool:
+        """The object is not as the caller expected: another version, a failed JSON patch test, or it exists already."""
+        return self.status == 409 or (self.status == 422 and "testing path" in self.message.lower())
+
+
+class Client:
+    """Calls of the Kubernetes API. Every call has a timeout; every refusal is an ApiError.
+
+    `on_write` is told the verb and kind of each write that is sent.
+    """
+
+    def __init__(self, configuration: Any, on_write: OnWrite | None = None) -> None:
+        self._api = generated.ApiClient(configuration)
+        self._api.user_agent = names.FIELD_MANAGER
+        self._on_write = on_write
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._api.close()  # type: ignore[no-untyped-call]
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
+        """The object, or None if there is none."""
+        try:
+            return await self._json("GET", kind.path(namespace, name))
+        except ApiError as error:
+            if error.not_found:
+                return None
+            raise
+
+    async def list_all(self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None) -> list[Json]:
+        """All objects of a namespace (None: of the cluster) with the labels."""
+        query = {"labelSelector": ",".join(f"{k}={v}" for k, v in labels.items())} if labels else {}
+        items: list[Json] = (await self._json("GET", kind.path(namespace), query=query)).get("items") or []
+        # The items of a list carry neither.
+        return [{"apiVersion": kind.api_version, "kind": kind.name, **item} for item in items]
+
+    async def create(self, kind: Kind, body: Json) -> Json:
+        return await self._write("POST", "create", kind, kind.path(body["metadata"]["namespace"]), body=body)
+
+    async def apply(self, kind: Kind, body: Json) -> Json:
+        """Server-side apply, under the operator's field manager, taking over fields from others."""
+        path = kind.path(body["metadata"]["namespace"], body["metadata"]["name"])
+        query = {"fieldManager": names.FIELD_MANAGER, "force": "true"}
+        return await self._write("PATCH", "apply", kind, path, body=body, query=query, content_type=APPLY_PATCH)
+
+    async def json_patch(self, kind: Kind, namespace: str, name: str, operations: list[Json]) -> Json:
+        """A JSON patch; `conflict` is true of the error if one of its tests failed."""
+        query = {"fieldManager": names.FIELD_MANAGER}
+        path = kind.path(namespace, name)
+        return await self._write("PATCH", "patch", kind, path, body=operations, query=query, content_type=JSON_PATCH)
+
+    async def merge_patch(self, kind: Kind, namespace: str, name: str, body: Json, subresource: str = "") -> Json:
+        query = {"fieldManager": names.FIELD_MANAGER}
+        path = kind.path(namespace, name, subresource)
+        verb = f"patch-{subresource}" if subresource else "patch"
+        return await self._write("PATCH", verb, kind, path, body=body, query=query, content_type=MERGE_PATCH)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> bool:
+        """Begins the deletion of that very object, dependents in the background; False if it was gone already."""
+        body = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
+        try:
+            await self._write("DELETE", "delete", kind, kind.path(namespace, name), body=body)
+        except ApiError as error:
+            if error.not_found:
+                return False
+            raise
+        return True
+
+    async def log_tail(
+        self, namespace: str, pod: str, container: str, *, lines: int, limit_bytes: int, previous: bool
+    ) -> str:
+        """The last lines of a container's log."""
+        query = {
+            "container": container, "tailLines": str(lines), "previous": str(previous).lower(),
+            # The server cuts from the end, so ask for more than is wanted and keep the last part.
+            "limitBytes": str(16 * limit_bytes),
+        }  # fmt: skip
+        data = await self._call("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", query=query)
+        return data[-limit_bytes:].decode(errors="ignore")
+
+    async def serves(self, kind: Kind) -> bool:
+        """Whether the API server knows the kind."""
+        try:
+            found = await self._json("GET", kind.root)
+        except ApiError as error:
+            if error.not_found:
+                return False
+            raise
+        return any(resource.get("name") == kind.plural for resource in found.get("resources") or ())
+
+    async def _write(
+        self,
+        method: str,
+        verb: str,
+        kind: Kind,
+        path: str,
+        *,
+        body: Json | list[Json],
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> Json:
+        if self._on_write:
+            self._on_write(verb, kind)
+        return await self._json(method, path, body=body, query=query, content_type=content_type)
+
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Json | list[Json] | None = None,
+        content_type: str = "application/json",
+    ) -> Json:
+        data = await self._call(method, path, query=query, body=body, content_type=content_type)
+        try:
+            value = json.loads(data)
+        except ValueError as error:
+            raise ApiError(0, "NotJson", f"the answer is not JSON: {error}", f"{method} {path}") from error
+        if not isinstance(value, dict):
+            raise ApiError(0, "NotAnObject", "the answer is not a JSON object", f"{method} {path}")
+        return value
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Json | list[Json] | None = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        call = f"{method} {path}"
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                method, url, headers, body, _ = await self._api.param_serialize(
+                    method,
+                    path,
+                    query_params=list((query or {}).items()),
+                    header_params={"Content-Type": content_type, "Accept": "application/json"},
+                    body=body,
+                    auth_settings=["BearerToken"],
+                )
+                response = await self._api.call_api(
+                    method, url, headers, body, _request_timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
+                )
+                data: bytes = await response.read()  # type: ignore[no-untyped-call]
+        except TimeoutError as error:
+            raise ApiError(0, "Timeout", f"no answer within {TIMEOUT_SECONDS:g} s", call) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ApiError(0, "Unreachable", f"{type(error).__name__}: {error}", call) from error
+        if response.status >= 400:
+            raise _refusal(response.status, str(response.reason), data, call)
+        return data
+
+
+def _refusal(status: int, reason: str, data: bytes, call: str) -> ApiError:
+    try:
+        said = json.loads(data)
+        return ApiError(status, said.get("reason") or reason, said.get("message") or "", call)
+    except (ValueError, AttributeError):
+        return ApiError(status, reason, data[:300].decode(errors="replace"), call)
+
+
+async def connect(on_write: OnWrite | None = None) -> Client:
+    """A client with the pod's service account, or with the user's kubeconfig outside a cluster.
+
+    Raises kubernetes.aio.config.ConfigException where there is neither.
+    """
+    configuration = generated.Configuration()
+    if "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ:
+        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    else:
+        await config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    configuration.retries = 0
+    return Client(configuration, on_write)

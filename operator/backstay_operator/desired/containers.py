@@ -1,0 +1,162 @@
+"""The two containers of a serving pod: one pulls and verifies the model, one serves it."""
+
+import json
+
+from backstay_contract.names import Env, Key, Path, Port
+from backstay_contract.profile import NO_GPU
+from backstay_contract.resource import ModelDeploymentSpec
+
+from backstay_operator.desired.common import Json
+
+GPU_RESOURCE = "nvidia.com/gpu"
+MODELS_VOLUME = "models"
+SCRATCH_VOLUME = "tmp"
+CREDENTIALS_VOLUME = "storage-credentials"
+LEAST_GRACE_SECONDS = 30
+"""Seconds that running requests get at least, whatever drainTimeoutSeconds says."""
+UNROUTE_SECONDS = 3
+"""Seconds between a pod's end being decided and its SIGTERM: kube-proxy takes it out of the Service meanwhile."""
+
+SECURITY: Json = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+
+
+def grace_seconds(spec: ModelDeploymentSpec) -> int:
+    """Seconds that a pod may take to finish its requests after SIGTERM."""
+    return max(LEAST_GRACE_SECONDS, spec.rollout.drain_timeout_seconds)
+
+
+def pull(spec: ModelDeploymentSpec, image: str) -> Json:
+    """The init container: the only one that sees storage credentials, as files."""
+    storage = spec.model.storage
+    env = _model_env(spec) | {
+        Env.MODEL_URI: spec.model.uri,
+        Env.STORAGE_ENDPOINT: storage.endpoint,
+        Env.STORAGE_REGION: storage.region,
+    }
+    mounts = [_mount(MODELS_VOLUME, Path.MODELS), _mount(SCRATCH_VOLUME, "/tmp")]  # noqa: S108 - an emptyDir of its own
+    if storage.secret_ref is not None:
+        env[Env.STORAGE_CREDENTIALS] = Path.CREDENTIALS
+        mounts.append(_mount(CREDENTIALS_VOLUME, Path.CREDENTIALS, read_only=True))
+    return {
+        **_container("pull", image, env, mounts),
+        # A pod is scheduled by the larger of both containers: the same figures cost nothing more.
+        "resources": _resources(spec, gpus=False),
+    }
+
+
+def serve(spec: ModelDeploymentSpec, image: str, token_hash: str) -> Json:
+    """The serving container."""
+    serving = spec.serving
+    limits = {str(metric): limit for metric, limit in spec.baselines.limits().items()}
+    env = _model_env(spec) | {
+        Env.LIMITS: _json(limits),
+        Env.CONTROL_TOKEN_SHA256: token_hash,
+        Env.HOST: "0.0.0.0",  # noqa: S104 - inside the pod
+        Env.PORT: str(Port.HTTP),
+        Env.CONTROL_PORT: str(Port.CONTROL),
+        Env.MAX_NUM_SEQS: str(serving.max_num_seqs),
+        Env.QUEUE_LENGTH: str(serving.queue_length),
+        Env.DTYPE: serving.dtype,
+        Env.GRACE_SECONDS: str(grace_seconds(spec)),
+    }
+    if serving.max_model_len is not None:
+        env[Env.MAX_MODEL_LEN] = str(serving.max_model_len)
+    if serving.threads is not None:
+        env[Env.THREADS] = str(serving.threads)
+    mounts = [
+        _mount(MODELS_VOLUME, Path.MODELS, read_only=True),
+        _mount(SCRATCH_VOLUME, "/tmp"),  # noqa: S108 - an emptyDir of its own
+    ]
+    return {
+        **_container("serve", image, env, mounts),
+        "ports": [
+            {"name": Port.HTTP_NAME, "containerPort": Port.HTTP, "protocol": "TCP"},
+            {"name": Port.CONTROL_NAME, "containerPort": Port.CONTROL, "protocol": "TCP"},
+        ],
+        "resources": _resources(spec, gpus=True),
+        **_probes(spec),
+        "lifecycle": {"preStop": {"sleep": {"seconds": UNROUTE_SECONDS}}},
+    }
+
+
+def _probes(spec: ModelDeploymentSpec) -> Json:
+    ready = {"path": "/readyz", "port": Port.HTTP_NAME}
+    alive = {"path": "/healthz", "port": Port.HTTP_NAME}
+    return {
+        # Every second: the flip waits for it. Loading may take as long as the attempt's deadline allows, which ends
+        # the attempt with a better reason than a killed container.
+        "startupProbe": _probe(ready, period=1, timeout=5, failures=max(600, spec.rollout.progress_deadline_seconds)),
+        # Three in a row: one slow answer under load must not take a pod out of the Service.
+        "readinessProbe": _probe(ready, period=1, timeout=5, failures=3),
+        "livenessProbe": _probe(alive, period=10, timeout=5, failures=6),
+    }
+
+
+def _probe(get: Json, *, period: int, timeout: int, failures: int) -> Json:
+    return {
+        "httpGet": get,
+        "periodSeconds": period,
+        "timeoutSeconds": timeout,
+        "failureThreshold": failures,
+    }
+
+
+def _model_env(spec: ModelDeploymentSpec) -> dict[str, str]:
+    return {
+        Env.MODEL_NAME: spec.model.name,
+        Env.MODEL_VERSION: spec.model.version,
+        Env.MODEL_DIGEST: spec.model.sha256,
+        Env.MODELS_FOLDER: Path.MODELS,
+        Env.HARDWARE_PROFILE: _json(spec.hardware_profile.to_json()),
+    }
+
+
+def _container(verb: str, image: str, env: dict[str, str], mounts: list[Json]) -> Json:
+    return {
+        "name": verb,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python", "-m", "backstay_runtime", verb],
+        "env": [{"name": name, "value": value} for name, value in env.items()],
+        "terminationMessagePath": Path.TERMINATION,
+        "terminationMessagePolicy": "File",
+        "securityContext": SECURITY,
+        "volumeMounts": mounts,
+    }
+
+
+def _mount(name: str, path: str, *, read_only: bool = False) -> Json:
+    return {"name": name, "mountPath": path} | ({"readOnly": True} if read_only else {})
+
+
+def _resources(spec: ModelDeploymentSpec, *, gpus: bool) -> Json:
+    asked = spec.serving.resources.to_json()
+    body: Json = {part: values for part, values in asked.items() if values}
+    if gpus and spec.hardware_profile.gpu != NO_GPU:
+        count = str(spec.hardware_profile.count)
+        for part in ("requests", "limits"):
+            body[part] = {**body.get(part, {}), GPU_RESOURCE: count}
+    return body
+
+
+def volumes(spec: ModelDeploymentSpec) -> list[Json]:
+    """The pod's volumes; of the Secret only the two keys, and only as files."""
+    body: list[Json] = [{"name": MODELS_VOLUME, "emptyDir": {}}, {"name": SCRATCH_VOLUME, "emptyDir": {}}]
+    secret = spec.model.storage.secret_ref
+    if secret is not None:
+        items = [{"key": key, "path": key} for key in (Key.ACCESS, Key.SECRET)]
+        body.append(
+            {
+                "name": CREDENTIALS_VOLUME,
+                "secret": {"secretName": secret.name, "items": items, "defaultMode": 0o440},
+            }
+        )
+    return body
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

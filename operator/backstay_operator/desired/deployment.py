@@ -1,0 +1,116 @@
+"""A colour's Deployment, rendered for one revision and attempt."""
+
+import hashlib
+import json
+
+from backstay_contract import names
+from backstay_contract.names import Annotation, Label, Port
+from backstay_contract.profile import NO_GPU
+from backstay_contract.resource import ModelDeploymentSpec
+from backstay_contract.status import Colour
+
+from backstay_operator.desired import containers
+from backstay_operator.desired.common import ATTEMPT_LABEL, INPUTS, Json, Owner, child, pod_selector
+from backstay_operator.rollout.revision import Wanted
+
+USER = 65532
+"""The images' user, and the group of the pod's volumes."""
+GPU_PRODUCT = "nvidia.com/gpu.product"
+"""Node label that NVIDIA's feature discovery sets."""
+
+
+def deployment(
+    owner: Owner,
+    spec: ModelDeploymentSpec,
+    colour: Colour,
+    build: Wanted,
+    *,
+    attempt: str,
+    replicas: int,
+    token_hash: str,
+) -> Json:
+    """The Deployment of a colour: a pure function of its arguments, so the same pass renders the same bytes."""
+    labels = {Label.COLOUR: str(colour), Label.REVISION: build.revision}
+    annotations = {
+        Annotation.DIGEST: build.digest,
+        Annotation.MODEL_VERSION: build.version,
+        Annotation.ATTEMPT: attempt,
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": child(
+            owner,
+            names.deployment(owner.name, colour),
+            labels=labels,
+            annotations=annotations | {INPUTS: inputs_hash(spec, build)},
+        ),
+        "spec": {
+            "replicas": replicas,
+            "revisionHistoryLimit": 1,
+            # Two attempts' pods of one colour must never run side by side: each would count for the other.
+            "strategy": {"type": "Recreate"},
+            # The attempt's own deadline decides; this one would only add a second, unrelated verdict.
+            "progressDeadlineSeconds": max(600, spec.rollout.progress_deadline_seconds) + 1,
+            "selector": {"matchLabels": pod_selector(owner, colour)},
+            "template": {
+                "metadata": {
+                    "labels": owner.labels() | labels | {Label.COMPONENT: "runtime", ATTEMPT_LABEL: attempt},
+                    "annotations": annotations | _scraping(),
+                },
+                "spec": _pod(spec, build, token_hash),
+            },
+        },
+    }
+
+
+def inputs_hash(spec: ModelDeploymentSpec, build: Wanted) -> str:
+    """Hash of the parts of the spec that a template is rendered from.
+
+    While an attempt's candidate is tried, a change of these (a corrected storage endpoint, another baseline) must reach
+    its pods. A newer operator that renders differently must not: it would restart pods that nobody asked to restart.
+    """
+    inputs = {
+        "model": spec.model.to_json(),
+        "hardwareProfile": spec.hardware_profile.to_json(),
+        "serving": spec.serving.to_json() | {"image": build.image},
+        "limits": {str(metric): limit for metric, limit in spec.baselines.limits().items()},
+    }
+    text = json.dumps(inputs, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _pod(spec: ModelDeploymentSpec, build: Wanted, token_hash: str) -> Json:
+    body: Json = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": containers.grace_seconds(spec) + 10,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "initContainers": [containers.pull(spec, build.image)],
+        "containers": [containers.serve(spec, build.image, token_hash)],
+        "volumes": containers.volumes(spec),
+    }
+    tolerations = [toleration.to_json() for toleration in spec.serving.tolerations]
+    node_selector = dict(spec.serving.node_selector)
+    if spec.hardware_profile.gpu != NO_GPU:
+        node_selector[GPU_PRODUCT] = spec.hardware_profile.gpu.replace(" ", "-")
+        tolerations.append({"key": containers.GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
+    if node_selector:
+        body["nodeSelector"] = node_selector
+    if tolerations:
+        body["tolerations"] = tolerations
+    return body
+
+
+def _scraping() -> dict[str, str]:
+    return {
+        "prometheus.io/scrape": "true",
+        "prometheus.io/port": str(Port.HTTP),
+        "prometheus.io/path": "/metrics",
+    }

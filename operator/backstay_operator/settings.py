@@ -1,0 +1,91 @@
+"""The operator's settings, read once from its environment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class SettingsError(Exception):
+    """A setting is missing or wrong; the message names the variable, its value and the remedy."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How this operator was installed."""
+
+    runtime_image: str
+    """Image of revisions whose spec names none."""
+    control_key: bytes
+    """Secret from which the pods' control tokens are derived."""
+    prometheus_url: str | None = None
+    """Base URL; None: evidence comes from the pods themselves."""
+    namespaces: tuple[str, ...] = ()
+    """Watched namespaces; empty: the whole cluster."""
+    log_format: str = "json"
+    health_port: int = 8080
+    metrics_port: int = 9100
+    workers: int = 8
+    """Resources that are worked on at the same time."""
+    resync_seconds: float = 90.0
+    """All resources are looked at again after this time, in case a watch missed something."""
+    instance: str = "backstay-operator"
+    """Name of this process in events: the pod's."""
+
+    def __repr__(self) -> str:
+        return f"Settings(runtime_image={self.runtime_image!r}, namespaces={self.namespaces!r})"
+
+
+def read(env: Mapping[str, str]) -> Settings:
+    """The settings in the environment. Raises SettingsError."""
+    return Settings(
+        runtime_image=_required(env, "BACKSTAY_RUNTIME_IMAGE", "set it to the image that serving pods run"),
+        control_key=_key(env),
+        prometheus_url=_url(env, "BACKSTAY_PROMETHEUS_URL"),
+        namespaces=tuple(sorted({n.strip() for n in env.get("BACKSTAY_WATCH_NAMESPACES", "").split(",")} - {""})),
+        log_format=_choice(env, "BACKSTAY_LOG_FORMAT", ("json", "text")),
+        health_port=_number(env, "BACKSTAY_HEALTH_PORT", Settings.health_port, 65535),
+        metrics_port=_number(env, "BACKSTAY_METRICS_PORT", Settings.metrics_port, 65535),
+        workers=_number(env, "BACKSTAY_WORKERS", Settings.workers, 256),
+        resync_seconds=float(_number(env, "BACKSTAY_RESYNC_SECONDS", int(Settings.resync_seconds), 3600)),
+        instance=env.get("POD_NAME") or env.get("HOSTNAME") or Settings.instance,
+    )
+
+
+def _required(env: Mapping[str, str], name: str, remedy: str) -> str:
+    value = env.get(name, "").strip()
+    if not value:
+        raise SettingsError(f"{name}: is not set; {remedy}")
+    return value
+
+
+def _key(env: Mapping[str, str]) -> bytes:
+    name = "BACKSTAY_CONTROL_KEY_FILE"
+    path = Path(_required(env, name, "set it to a file with at least 16 random bytes"))
+    try:
+        key = path.read_bytes().strip()
+    except OSError as error:
+        raise SettingsError(f"{name}: {path} cannot be read ({error.strerror}); mount the control key there") from error
+    if len(key) < 16:
+        raise SettingsError(f"{name}: {path} holds {len(key)} bytes; write at least 16 random bytes into it")
+    return key
+
+
+def _url(env: Mapping[str, str], name: str) -> str | None:
+    value = env.get(name, "").strip().rstrip("/")
+    if value and not value.startswith(("http://", "https://")):
+        raise SettingsError(f"{name}: {value!r} is no http URL; write for example http://prometheus.monitoring:9090")
+    return value or None
+
+
+def _choice(env: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
+    value = env.get(name, "") or choices[0]
+    if value not in choices:
+        raise SettingsError(f"{name}: {value!r} is not one of {', '.join(choices)}")
+    return value
+
+
+def _number(env: Mapping[str, str], name: str, default: int, highest: int) -> int:
+    text = env.get(name, "") or str(default)
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= highest:
+        raise SettingsError(f"{name}: {text!r} is not a whole number from 1 to {highest}")
+    return int(text)
