@@ -37,10 +37,7 @@ def structural(schema: Schema, definitions: Schema) -> Schema:
     if "const" in schema:
         out["enum"] = [schema["const"]]
         out.setdefault("type", _type_of(schema["const"]))
-    for bound, place in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
-        if bound in schema:
-            out[place] = schema[bound]
-            out[bound] = True
+    out |= _bounds(schema)
     if "properties" in schema:
         out["properties"] = {name: structural(field, definitions) for name, field in schema["properties"].items()}
         if "default" in out:
@@ -51,6 +48,24 @@ def structural(schema: Schema, definitions: Schema) -> Schema:
         out |= _map(schema, definitions)
     if "description" in out:
         out["description"] = " ".join(out["description"].split())
+    return out
+
+
+def _bounds(schema: Schema) -> Schema:
+    """Exclusive bounds as flags beside the bound, and a rule for a lower bound that is no whole number.
+
+    The API server cuts a bound to a whole number before it compares a whole number with it: 0 would pass `>= 0.2`.
+    """
+    out: Schema = {}
+    for bound, place in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if bound in schema:
+            out |= {place: schema[bound], bound: True}
+    lower = schema.get("minimum", schema.get("exclusiveMinimum"))
+    if lower is not None and lower != int(lower):
+        comparison = ">" if "exclusiveMinimum" in schema else ">="
+        out["x-kubernetes-validations"] = [
+            {"rule": f"self {comparison} {float(lower)}", "message": f"must be {comparison} {lower:g}"}
+        ]
     return out
 
 
