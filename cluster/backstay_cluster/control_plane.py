@@ -77,10 +77,11 @@ def running_for(name: str, *, progress: Progress | None = None) -> Iterator[Cont
         stop(name)
 
 
-def stop(name: str) -> None:
-    """End the cluster of that name, whatever state it is in; nothing happens when there is none."""
+def stop(name: str, *, purge: bool = False) -> None:
+    """End the cluster of that name, whatever state it is in; nothing happens when there is none. `purge` removes the
+    images of its node, too, which else make the next start quicker."""
     with lock(name, remove=True):
-        teardown.run(name)
+        teardown.run(name, purge=purge)
     with contextlib.suppress(OSError):  # another cluster's folder may stand in it
         run_root().rmdir()
 

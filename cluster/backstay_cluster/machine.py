@@ -1,11 +1,8 @@
 """What the node's configuration must know of this machine's kernel, and settings of it that the kubelet changes."""
 
 import contextlib
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-
-from backstay_cluster.cluster import run_root
 
 _CAP_SYS_RESOURCE = 24
 CGROUPS = Path("/sys/fs/cgroup")
@@ -74,29 +71,16 @@ def remove_cgroup(name: str) -> list[Path]:
     return left
 
 
-def remember_settings(file: Path | None = None) -> None:
-    """Write down the settings as they are, unless another node has done so before it changed them."""
-    file = file or _settings_file()
-    if file.exists():
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    values = {name: _setting(name).read_text().strip() for name in KUBELET_SETTINGS if _setting(name).exists()}
-    file.write_text(json.dumps(values))
+def settings() -> dict[str, str]:
+    """The settings that the kubelet changes, as they are now."""
+    return {name: _setting(name).read_text().strip() for name in KUBELET_SETTINGS if _setting(name).exists()}
 
 
-def restore_settings(file: Path | None = None) -> None:
-    """Put back what `remember_settings` wrote down."""
-    file = file or _settings_file()
-    if not file.exists():
-        return
-    for name, value in json.loads(file.read_text()).items():
+def put_settings(values: Mapping[str, str]) -> None:
+    """Write those that differ."""
+    for name, value in values.items():
         if _setting(name).read_text().strip() != value:
             _setting(name).write_text(value)
-    file.unlink()
-
-
-def _settings_file() -> Path:
-    return run_root() / "kernel-settings.json"
 
 
 def _setting(name: str) -> Path:
