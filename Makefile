@@ -1,0 +1,105 @@
+# Backstay. `make` lists what there is. Needs python3, make and git; the rest is fetched.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+CACHE := $(or $(BACKSTAY_CACHE),$(HOME)/.cache/backstay)
+export PATH := $(PATH):$(CACHE)/tools/bin
+RUN := uv run --no-sync
+CLUSTER := $(RUN) python -m backstay_cluster
+READY := .venv/.ready
+CODE := contract operator runtime cli cluster tests tools benchmarks
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(READY) ## Fetch uv if it is missing, and install the workspace into .venv
+
+$(READY): uv.lock pyproject.toml $(wildcard */pyproject.toml)
+	@tools/setup.sh "$(CACHE)/tools"
+	uv sync --locked --all-packages --inexact
+	@touch $@
+
+# ---- the cluster
+
+.PHONY: cluster-up
+cluster-up: $(READY) ## Start a real one-node Kubernetes with storage and monitoring, or repair it
+	$(CLUSTER) up
+
+.PHONY: cluster-down
+cluster-down: $(READY) ## End it and remove all that it left
+	$(CLUSTER) down
+
+.PHONY: cluster-status
+cluster-status: $(READY) ## Say what of it runs
+	$(CLUSTER) status
+
+.PHONY: build
+build: $(READY) ## Build the Go programs that are not in the cache, helm too
+	$(CLUSTER) build
+	$(CLUSTER) build --only helm
+
+.PHONY: images
+images: $(READY) ## Build the images of the operator and the runtime
+	$(CLUSTER) images
+
+.PHONY: programs
+programs: $(READY)
+	$(CLUSTER) build --only kube,helm,minio
+
+# ---- tests and checks
+
+.PHONY: test
+test: test-unit test-integration ## All tests that need no node
+	@echo "The whole story on a real node: make test-e2e"
+
+.PHONY: test-unit
+test-unit: $(READY) ## Tests of the parts, and of the architecture
+	$(RUN) pytest tests/unit tests/architecture
+
+.PHONY: test-integration
+test-integration: programs ## Tests on a real API server, a real object storage and a real helm
+	$(RUN) pytest tests/integration -m "not node and not device"
+
+.PHONY: test-e2e
+test-e2e: $(READY) ## Tests on a real node, with real models
+	$(RUN) pytest tests/e2e -m "not device"
+
+.PHONY: check
+check: $(READY) ## Lint, types, layers, generated files: what CI checks besides the tests
+	$(RUN) ruff check .
+	$(RUN) ruff format --check .
+	$(RUN) mypy --strict $(wildcard $(CODE))
+	$(RUN) lint-imports
+	$(RUN) python tools/generate.py --check
+
+.PHONY: format
+format: $(READY) ## Put the code into its form
+	$(RUN) ruff check --fix .
+	$(RUN) ruff format .
+
+.PHONY: generate
+generate: $(READY) ## Write the generated files: CRD, reference pages, manifests
+	$(CLUSTER) build --only helm
+	$(RUN) python tools/generate.py
+
+# ---- the engine's accuracy and speed
+
+.PHONY: goldens
+goldens: $(READY) ## Replay the reference answers; other files: make goldens GOLDENS=FOLDER
+	$(RUN) python tests/goldens/replay.py $(if $(GOLDENS),--goldens "$(GOLDENS)")
+
+.PHONY: bench
+bench: $(READY) ## Measure the engine, the pull and the judge; writes nothing
+	uv sync --locked --all-packages --group bench
+	$(RUN) python benchmarks/engine.py
+	$(RUN) python benchmarks/pull.py
+	$(RUN) python benchmarks/judge.py
+
+.PHONY: clean
+clean: ## Remove the environment and the tools' caches; the build cache stays
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
