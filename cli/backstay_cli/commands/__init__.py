@@ -1,0 +1,1 @@
+"""The commands: each reads its options, calls one noun's functions and prints the result."""

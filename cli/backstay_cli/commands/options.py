@@ -1,0 +1,44 @@
+"""Options that several commands share."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from backstay_contract.names import Env
+
+from backstay_cli.console import Output
+from backstay_cli.storage.access import Access, read_access
+from backstay_cli.storage.store import Store
+from backstay_cli.storage.uri import Location
+
+Endpoint = Annotated[
+    str | None,
+    typer.Option("--endpoint", help=f"http(s)://HOST[:PORT]. Else {Env.STORAGE_ENDPOINT}."),
+]
+Region = Annotated[str | None, typer.Option("--region", help=f"Else {Env.STORAGE_REGION}, else us-east-1.")]
+AccessKeyFile = Annotated[
+    Path | None, typer.Option("--access-key-file", help="File with the access key. Else BACKSTAY_ACCESS_KEY.")
+]
+SecretKeyFile = Annotated[
+    Path | None, typer.Option("--secret-key-file", help="File with the secret key. Else BACKSTAY_SECRET_KEY.")
+]
+Form = Annotated[Output, typer.Option("-o", "--output", help="Form of the result on standard output.")]
+
+
+def access(
+    endpoint: str | None, region: str | None, access_key_file: Path | None, secret_key_file: Path | None
+) -> Access:
+    """The storage access of these options and the environment."""
+    return read_access(
+        os.environ,
+        endpoint=endpoint,
+        region=region,
+        access_key_file=access_key_file,
+        secret_key_file=secret_key_file,
+    )
+
+
+def store(found: Access, location: Location) -> Store:
+    """The objects at a location."""
+    return Store(found.client(), location, found.endpoint)

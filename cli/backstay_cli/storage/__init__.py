@@ -1,0 +1,1 @@
+"""The object storage that models are pushed to and read from."""

@@ -1,0 +1,126 @@
+"""A model's objects: looked up, read and written, with failures told apart."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from minio import Minio
+from minio.error import InvalidResponseError, S3Error, ServerError
+from urllib3.exceptions import HTTPError
+
+from backstay_cli.errors import CliError, Exit
+from backstay_cli.storage.uri import Location
+
+SHA256_HEADER = "x-amz-meta-backstay-sha256"
+"""Written with the object by `push`, in the same request. It says what was sent; it does not prove what is there."""
+CHUNK = 1024 * 1024
+
+
+class Stored(NamedTuple):
+    """What is known of an object without reading it."""
+
+    size: int
+    sha256: str | None
+    """Hex digits that its writer recorded, or None."""
+    etag: str
+
+
+class Store:
+    """The objects below one uri."""
+
+    def __init__(self, client: Minio, location: Location, endpoint: str) -> None:
+        self.client, self.location, self.endpoint = client, location, endpoint
+
+    def stat(self, path: str) -> Stored | None:
+        """What is known of a file's object, or None where there is none."""
+        key = self.location.key(path)
+        try:
+            with self.told_apart(key):
+                found = self.client.stat_object(self.location.bucket, key)
+        except CliError as error:
+            if error.code is Exit.NOT_FOUND:
+                return None
+            raise
+        headers = {name.lower(): value for name, value in (found.metadata or {}).items()}
+        return Stored(found.size or 0, headers.get(SHA256_HEADER), found.etag or "")
+
+    def read(self, path: str, most: int) -> bytes | None:
+        """A small object, at most `most` + 1 bytes of it, or None where there is none."""
+        key = self.location.key(path)
+        try:
+            with self.told_apart(key):
+                response = self.client.get_object(self.location.bucket, key)
+                try:
+                    return response.read(most + 1, decode_content=False)
+                finally:
+                    response.close()
+        except CliError as error:
+            if error.code is Exit.NOT_FOUND:
+                return None
+            raise
+
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """All bytes of a file's object, as they are stored."""
+        key = self.location.key(path)
+        with self.told_apart(key):
+            response = self.client.get_object(self.location.bucket, key)
+            try:
+                while data := response.read(CHUNK, decode_content=False):
+                    yield data
+            finally:
+                response.close()
+                response.release_conn()
+
+    def put_new(self, path: str, data: bytes) -> bool:
+        """Writes a small object unless there is one already: False then, and nothing was changed."""
+        key = self.location.key(path)
+        headers: dict[str, str | list[str] | tuple[str]] = {"Content-Type": "application/json", "If-None-Match": "*"}
+        with self.told_apart(key):
+            try:
+                # put_object cannot send a condition; check and write must be one step.
+                self.client._put_object(self.location.bucket, key, data, headers)
+            except S3Error as error:
+                if error.code == "PreconditionFailed":
+                    return False
+                raise
+        return True
+
+    def make_bucket(self) -> None:
+        """Makes the bucket unless it is there."""
+        with self.told_apart(""):
+            if not self.client.bucket_exists(self.location.bucket):
+                self.client.make_bucket(self.location.bucket)
+
+    @contextmanager
+    def told_apart(self, key: str) -> Iterator[None]:
+        """Turns the client's errors into CliError."""
+        where = f"s3://{self.location.bucket}/{key}"
+        try:
+            yield
+        except S3Error as error:
+            raise failure(error.response.status, error.code or "", where) from None
+        except ServerError as error:
+            raise failure(error.status_code, "", where) from None
+        except InvalidResponseError as error:
+            raise failure(error._code, "", where) from None
+        except HTTPError as error:
+            reason = getattr(error, "reason", None) or error
+            text = str(reason).partition(">: ")[2] or str(reason)
+            raise CliError(
+                f"{self.endpoint} cannot be reached ({text}); check --endpoint and that the storage runs",
+                Exit.UNREACHABLE,
+            ) from None
+
+
+def failure(status: int, code: str, where: str) -> CliError:
+    """The error for an answer of the storage. Pure."""
+    said = f"{status} {code}".strip()
+    if status == 404:
+        return CliError(f"{where} does not exist ({said})", Exit.NOT_FOUND)
+    if status in (401, 403):
+        return CliError(f"{where}: the storage refused the credentials ({said}); check the keys", Exit.FORBIDDEN)
+    if 300 <= status < 400:
+        return CliError(
+            f"{where}: the storage redirects ({said}); give the bucket's own endpoint and region", Exit.UNREACHABLE
+        )
+    return CliError(f"{where}: the storage answered {said}", Exit.UNREACHABLE)
