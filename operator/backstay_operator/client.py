@@ -183,7 +183,7 @@ class Client:
         call = f"{method} {path}"
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                method, url, headers, body, _ = await self._api.param_serialize(
+                verb, url, headers, data, _ = await self._api.param_serialize(
                     method,
                     path,
                     query_params=list((query or {}).items()),
@@ -192,16 +192,16 @@ class Client:
                     auth_settings=["BearerToken"],
                 )
                 response = await self._api.call_api(
-                    method, url, headers, body, _request_timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
+                    verb, url, headers, data, _request_timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
                 )
-                data: bytes = await response.read()  # type: ignore[no-untyped-call]
+                answer: bytes = await response.read()  # type: ignore[no-untyped-call]
         except TimeoutError as error:
             raise ApiError(0, "Timeout", f"no answer within {TIMEOUT_SECONDS:g} s", call) from error
         except (aiohttp.ClientError, OSError) as error:
             raise ApiError(0, "Unreachable", f"{type(error).__name__}: {error}", call) from error
         if response.status >= 400:
-            raise _refusal(response.status, str(response.reason), data, call)
-        return data
+            raise _refusal(response.status, str(response.reason), answer, call)
+        return answer
 
 
 def _refusal(status: int, reason: str, data: bytes, call: str) -> ApiError:

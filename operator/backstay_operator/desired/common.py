@@ -11,8 +11,6 @@ Json = dict[str, Any]
 
 FLIP = f"{names.GROUP}/flip"
 """Annotation on the Service NAME: the last flip (see flip_record)."""
-INPUTS = f"{names.GROUP}/inputs"
-"""Annotation on a Deployment: hash of what its template was rendered from."""
 ATTEMPT_LABEL = names.Annotation.ATTEMPT
 """The attempt is a label of the pods, too: it can then be selected by."""
 

@@ -1,8 +1,5 @@
 """A colour's Deployment, rendered for one revision and attempt."""
 
-import hashlib
-import json
-
 from backstay_contract import names
 from backstay_contract.names import Annotation, Label, Port
 from backstay_contract.profile import NO_GPU
@@ -10,7 +7,7 @@ from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.status import Colour
 
 from backstay_operator.desired import containers
-from backstay_operator.desired.common import ATTEMPT_LABEL, INPUTS, Json, Owner, child, pod_selector
+from backstay_operator.desired.common import ATTEMPT_LABEL, Json, Owner, child, pod_selector
 from backstay_operator.rollout.revision import Wanted
 
 USER = 65532
@@ -43,7 +40,7 @@ def deployment(
             owner,
             names.deployment(owner.name, colour),
             labels=labels,
-            annotations=annotations | {INPUTS: inputs_hash(spec, build)},
+            annotations=annotations,
         ),
         "spec": {
             "replicas": replicas,
@@ -62,22 +59,6 @@ def deployment(
             },
         },
     }
-
-
-def inputs_hash(spec: ModelDeploymentSpec, build: Wanted) -> str:
-    """Hash of the parts of the spec that a template is rendered from.
-
-    While an attempt's candidate is tried, a change of these (a corrected storage endpoint, another baseline) must reach
-    its pods. A newer operator that renders differently must not: it would restart pods that nobody asked to restart.
-    """
-    inputs = {
-        "model": spec.model.to_json(),
-        "hardwareProfile": spec.hardware_profile.to_json(),
-        "serving": spec.serving.to_json() | {"image": build.image},
-        "limits": {str(metric): limit for metric, limit in spec.baselines.limits().items()},
-    }
-    text = json.dumps(inputs, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _pod(spec: ModelDeploymentSpec, build: Wanted, token_hash: str) -> Json:

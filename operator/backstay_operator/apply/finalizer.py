@@ -1,0 +1,28 @@
+"""Our finalizer: there before the first child is, gone after the last one."""
+
+from backstay_operator import kinds
+from backstay_operator.client import Client
+from backstay_operator.resource import FINALIZER, Resource
+
+
+async def add(client: Client, resource: Resource) -> bool:
+    """Holds the resource; False if it was held already. Raises ApiError with `conflict` if it changed meanwhile."""
+    if resource.held:
+        return False
+    await _write(client, resource, [*resource.finalizers, FINALIZER])
+    return True
+
+
+async def drop(client: Client, resource: Resource) -> bool:
+    """Lets the resource go; False if it was not held."""
+    if not resource.held:
+        return False
+    await _write(client, resource, [name for name in resource.finalizers if name != FINALIZER])
+    return True
+
+
+async def _write(client: Client, resource: Resource, finalizers: list[str]) -> None:
+    # A merge patch replaces the whole list, so it must be the list that was read.
+    version = resource.body["metadata"]["resourceVersion"]
+    body = {"metadata": {"resourceVersion": version, "finalizers": finalizers}}
+    await client.merge_patch(kinds.MODEL_DEPLOYMENT, resource.owner.namespace, resource.owner.name, body)

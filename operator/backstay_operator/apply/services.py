@@ -1,0 +1,101 @@
+"""The two Services: created once; the active one's selector is moved by the flip and by nothing else."""
+
+import json
+from typing import Any
+
+from backstay_contract.names import Label
+from backstay_contract.status import NO_COLOUR, Colour
+
+from backstay_operator import kinds
+from backstay_operator.client import Client
+from backstay_operator.desired import flip_record, services
+from backstay_operator.desired.common import FLIP, Owner, pod_selector
+from backstay_operator.rollout.decision import Flip
+from backstay_operator.rollout.observation import FlipRecord
+
+Json = dict[str, Any]
+
+
+class FlipNotDoneError(Exception):
+    """The Service does not select the colour after the flip; the pass must be tried again."""
+
+
+async def ensure(
+    client: Client,
+    owner: Owner,
+    active: Json | None,
+    preview: Json | None,
+    selector: Colour | None,
+    record: FlipRecord | None,
+) -> tuple[Json, Json]:
+    """Both Services as they are now, created where they were missing.
+
+    A Service that somebody deleted comes back with the colour it selected: it must not select nothing until the next
+    pass. `record` is the flip that this pass is about to make, so that its target is not written beforehand.
+    """
+    if active is None:
+        body = services.active(owner)
+        if selector is not None and record is None:
+            body["spec"]["selector"] = pod_selector(owner, selector)
+        active = await client.create(kinds.SERVICE, body)
+    if preview is None:
+        preview = await client.create(kinds.SERVICE, services.preview(owner))
+    return active, preview
+
+
+async def flip(client: Client, owner: Owner, active: Json, wanted: Flip) -> None:
+    """The one write that moves the active Service: only from the expected colour, with its record in the same patch.
+
+    Raises ApiError with `conflict` where the selector is not the expected one any more, FlipNotDoneError where the
+    stored object does not select the colour afterwards.
+    """
+    colour_path = f"/spec/selector/{_escaped(Label.COLOUR)}"
+    operations: list[Json] = [
+        {"op": "test", "path": colour_path, "value": str(wanted.expected or NO_COLOUR)},
+        {"op": "replace", "path": colour_path, "value": str(wanted.record.to)},
+        _annotate(active, FLIP, flip_record.write(wanted.record)),
+    ]
+    stored = await client.json_patch(kinds.SERVICE, owner.namespace, owner.name, operations)
+    if services.selected(stored) is not wanted.record.to:
+        raise FlipNotDoneError(f"Service {owner.name}: selects {services.selected(stored)} after the flip")
+
+
+async def restore(client: Client, owner: Owner, active: Json, selector: Colour | None) -> bool:
+    """Puts a selector back that somebody else changed; False where it is as it should be."""
+    present = active["spec"].get("selector")
+    wanted = pod_selector(owner, selector or NO_COLOUR)
+    if present == wanted:
+        return False
+    operations: list[Json] = [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": active["metadata"]["resourceVersion"]},
+        {"op": "add", "path": "/spec/selector", "value": wanted},
+    ]
+    await client.json_patch(kinds.SERVICE, owner.namespace, owner.name, operations)
+    return True
+
+
+async def point_preview(client: Client, owner: Owner, preview: Json, colour: Colour | None) -> bool:
+    """The preview Service selects the candidate, or nothing; False where it did so before."""
+    wanted = pod_selector(owner, colour or NO_COLOUR)
+    if preview["spec"].get("selector") == wanted:
+        return False
+    operations: list[Json] = [{"op": "add", "path": "/spec/selector", "value": wanted}]
+    name = preview["metadata"]["name"]
+    await client.json_patch(kinds.SERVICE, owner.namespace, name, operations)
+    return True
+
+
+def _annotate(body: Json, name: str, value: str) -> Json:
+    if body["metadata"].get("annotations"):
+        return {"op": "add", "path": f"/metadata/annotations/{_escaped(name)}", "value": value}
+    return {"op": "add", "path": "/metadata/annotations", "value": {name: value}}
+
+
+def _escaped(key: str) -> str:
+    """A key as a part of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def describe(selector: Json | None) -> str:
+    """A selector as a message shows it."""
+    return json.dumps(selector or {}, sort_keys=True)[:200]

@@ -1,0 +1,96 @@
+"""From the API's JSON to the machine's view of a colour. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from backstay_contract import names
+from backstay_contract.names import Annotation, Label
+from backstay_contract.status import Colour
+
+from backstay_operator.observe.children import Children
+from backstay_operator.rollout import failures
+from backstay_operator.rollout.observation import ColourState, Pod
+
+Json = Mapping[str, Any]
+
+
+def state_of(colour: Colour, name: str, children: Children) -> ColourState:
+    """A colour's Deployment and pods as they are; `name` is the resource's."""
+    pods = children.pods.get(colour, ())
+    deployment = children.deployments.get(colour)
+    endpoints = endpoints_of(names.deployment(name, colour), pods, children.slices)
+    if deployment is None:
+        return ColourState(colour, pods=tuple(pod_of(pod) for pod in pods), endpoints=endpoints)
+    metadata: Json = deployment["metadata"]
+    annotations: Json = metadata.get("annotations") or {}
+    replicas = int(deployment["spec"].get("replicas", 1))
+    return ColourState(
+        colour=colour,
+        exists=True,
+        revision=(metadata.get("labels") or {}).get(Label.REVISION, ""),
+        attempt=annotations.get(Annotation.ATTEMPT, ""),
+        digest=annotations.get(Annotation.DIGEST, ""),
+        version=annotations.get(Annotation.MODEL_VERSION, ""),
+        image=image_of(deployment),
+        replicas=replicas,
+        pods=tuple(pod_of(pod) for pod in pods if replicas > 0 or not ended(pod)),
+        endpoints=endpoints,
+    )
+
+
+def image_of(deployment: Json) -> str:
+    """The runtime image that the Deployment was rendered with."""
+    containers = deployment["spec"]["template"]["spec"].get("containers") or ()
+    return next((str(container.get("image", "")) for container in containers if container["name"] == "serve"), "")
+
+
+def ended(pod: Json) -> bool:
+    """Whether the pod runs no more, as an evicted one. Such pods stay until their Deployment goes, and hold nothing."""
+    return (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded")
+
+
+def pod_of(pod: Json) -> Pod:
+    """One pod."""
+    metadata: Json = pod["metadata"]
+    status: Json = pod.get("status") or {}
+    return Pod(
+        name=metadata["name"],
+        revision=(metadata.get("labels") or {}).get(Label.REVISION, ""),
+        attempt=(metadata.get("annotations") or {}).get(Annotation.ATTEMPT, ""),
+        ready=is_ready(pod),
+        terminating="deletionTimestamp" in metadata,
+        ip=status.get("podIP"),
+        unschedulable=failures.unschedulable(pod),
+        failure=failures.failure_of(pod),
+    )
+
+
+def is_ready(pod: Json) -> bool:
+    """Whether the pod may get traffic: ready, and not on its way out."""
+    if "deletionTimestamp" in pod["metadata"] or ended(pod):
+        return False
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any((c.get("type"), c.get("status")) == ("Ready", "True") for c in conditions)
+
+
+def incarnation(pod: Json) -> str:
+    """Tells one start of the pod's serving container from the next; empty while it does not run."""
+    for container in (pod.get("status") or {}).get("containerStatuses") or ():
+        if container.get("name") == "serve" and (container.get("state") or {}).get("running"):
+            return str(container.get("containerID") or container["state"]["running"].get("startedAt", ""))
+    return ""
+
+
+def endpoints_of(deployment: str, pods: Sequence[Json], slices: Sequence[Json]) -> int:
+    """Endpoints that are the colour's pods, whatever their state. A pod may be gone while its endpoint is not yet."""
+    known = {pod["metadata"]["name"] for pod in pods}
+    names_of = [
+        (endpoint.get("targetRef") or {}).get("name", "") for one in slices for endpoint in one.get("endpoints") or ()
+    ]
+    return sum(name in known or name.startswith(f"{deployment}-") for name in names_of)
+
+
+def with_answers(state: ColourState, answers: Mapping[str, Pod]) -> ColourState:
+    """The colour with what its pods themselves said."""
+    return replace(state, pods=tuple(answers.get(pod.name, pod) for pod in state.pods))

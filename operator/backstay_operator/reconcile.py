@@ -1,0 +1,133 @@
+"""The spine: observe, decide, apply, write the status once, tell."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from backstay_contract.reasons import Reason
+from backstay_contract.status import ModelDeploymentStatus
+from pydantic import ValidationError
+
+from backstay_operator import conditions, kinds
+from backstay_operator import resource as resources
+from backstay_operator.apply import events as telling
+from backstay_operator.apply import status as writing
+from backstay_operator.apply.apply import Applied, apply
+from backstay_operator.client import Client
+from backstay_operator.http import Http
+from backstay_operator.observe.observe import Observer, Seen
+from backstay_operator.queue import Key
+from backstay_operator.resource import Resource
+from backstay_operator.rollout.decide import decide
+from backstay_operator.rollout.decision import Decision, Event
+from backstay_operator.settings import Settings
+from backstay_operator.teardown import Teardown
+from backstay_operator.telemetry import Telemetry
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+"""After something that is done as well as possible, such as a pod's mode, did not succeed."""
+
+
+class Reconciler:
+    """Passes over resources. Everything it decides on is read in the pass itself."""
+
+    def __init__(
+        self,
+        client: Client,
+        http: Http,
+        settings: Settings,
+        telemetry: Telemetry,
+        clock: Callable[[], datetime],
+        wake: Callable[[Key], None],
+    ) -> None:
+        self._client = client
+        self._http = http
+        self._settings = settings
+        self._telemetry = telemetry
+        self._clock = clock
+        self._wake = wake
+        self._observer = Observer(client, http, settings)
+        self._teardown = Teardown(client)
+        self._uids: dict[Key, str] = {}
+
+    async def reconcile(self, key: Key) -> float | None:
+        """One pass: seconds until the next one, None where only a change calls for it. Raises ApiError and others:
+        then the pass has to be tried again."""
+        body = await self._client.get(kinds.MODEL_DEPLOYMENT, key.namespace, key.name)
+        if body is None:
+            self._forget(key)
+            return None
+        resource = resources.read(body)
+        self._uids[key] = resource.owner.uid
+        if resource.deleting_since is not None:
+            return await self._teardown.step(resource, self._clock())
+        try:
+            spec = resource.spec()
+        except ValidationError as error:
+            await self._refuse(resource, resources.sentence(error))
+            return None
+        status = resource.status()
+        seen = await self._observer.observe(resource.owner, spec, status, self._clock(), lambda: self._wake(key))
+        decision = decide(spec, status, seen.observation, self._clock(), resource.generation)
+        applied = await apply(self._client, self._http, self._settings.control_key, resource, spec, decision, seen)
+        if applied.flipped and decision.reason is Reason.BREACH:
+            self._observe_flip(seen)
+        await writing.write(self._client, resource, decision.status.to_json())
+        self._log(key, status, decision, applied)
+        self._telemetry.show(key, status, decision.status)
+        for event in (*decision.events, *applied.events):
+            await self._tell(resource, event)
+        next_look = self._observer.next_look(resource.owner.uid, spec, decision.status, self._clock())
+        return soonest(decision.look_again, next_look, RETRY_SECONDS if applied.problems else None)
+
+    async def _refuse(self, resource: Resource, said: str) -> None:
+        """The stored spec is not valid under this version: the active colour serves on, and the status says why."""
+        before, now = resource.status(), self._clock()
+        kept = [
+            conditions.Wanted(one.type, one.status, Reason(one.reason), one.message)
+            for one in before.conditions
+            if one.type != "SpecValid"
+        ]
+        wanted = [*kept, conditions.Wanted("SpecValid", "False", Reason.SPEC_INVALID, said)]
+        status = before.with_(
+            observed_generation=resource.generation,
+            reason=Reason.SPEC_INVALID.value,
+            message=said,
+            conditions=conditions.build(before.conditions, wanted, resource.generation, now),
+        )
+        if await writing.write(self._client, resource, status.to_json()):
+            event = Event(f"spec.{resource.generation}", Reason.SPEC_INVALID, said, warning=True)
+            await self._tell(resource, event)
+
+    async def _tell(self, resource: Resource, event: Event) -> None:
+        await telling.tell(self._client, resource, event, self._clock(), self._settings.instance)
+
+    def _observe_flip(self, seen: Seen) -> None:
+        look = seen.observation.look
+        if look is not None and look.samples:
+            newest = max(sample.timestamp for sample in look.samples)
+            self._telemetry.flips.observe(max(0.0, self._clock().timestamp() - newest))
+
+    def _log(self, key: Key, before: ModelDeploymentStatus, decision: Decision, applied: Applied) -> None:
+        """One line for each decision that changed something."""
+        after = decision.status
+        for problem in applied.problems:
+            log.warning("%s", problem, extra={"resource": str(key)})
+        if not applied.changed and (before.phase, before.reason) == (after.phase, after.reason):
+            return
+        attempt = after.attempt.id if after.attempt else None
+        extra = {"resource": str(key), "phase": after.phase.value, "reason": str(decision.reason), "attempt": attempt}
+        log.info("%s: %s: %s", after.phase.value, decision.reason.value, decision.sentence, extra=extra)
+
+    def _forget(self, key: Key) -> None:
+        self._telemetry.forget(key)
+        uid = self._uids.pop(key, None)
+        if uid is not None:
+            self._observer.forget(uid)
+
+
+def soonest(*seconds: float | None) -> float | None:
+    """The least of those that are given."""
+    return min((s for s in seconds if s is not None), default=None)

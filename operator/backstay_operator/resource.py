@@ -1,0 +1,69 @@
+"""A ModelDeployment as the API server holds it, taken apart once per pass."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from backstay_contract import names
+from backstay_contract.resource import ModelDeploymentSpec, parse_spec
+from backstay_contract.status import ModelDeploymentStatus, parse_status
+from pydantic import ValidationError
+
+from backstay_operator.desired.common import Owner
+
+Json = dict[str, Any]
+
+FINALIZER = f"{names.GROUP}/teardown"
+MAX_SAID = 5
+"""Wrong fields that a message names."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One ModelDeployment."""
+
+    body: Json
+    owner: Owner
+    generation: int
+    finalizers: tuple[str, ...]
+    deleting_since: datetime | None
+
+    @property
+    def stored_status(self) -> Json:
+        """The status exactly as it is stored."""
+        status: Json = self.body.get("status") or {}
+        return status
+
+    @property
+    def held(self) -> bool:
+        """Whether our finalizer holds it."""
+        return FINALIZER in self.finalizers
+
+    def spec(self) -> ModelDeploymentSpec:
+        """Raises pydantic.ValidationError where the stored spec is not valid under this version."""
+        return parse_spec(self.body.get("spec") or {})
+
+    def status(self) -> ModelDeploymentStatus:
+        """Raises pydantic.ValidationError where the stored status is not one."""
+        return parse_status(self.stored_status)
+
+
+def read(body: Json) -> Resource:
+    """The resource in the API's JSON."""
+    metadata: Json = body["metadata"]
+    deleted = metadata.get("deletionTimestamp")
+    return Resource(
+        body=body,
+        owner=Owner(metadata["namespace"], metadata["name"], metadata["uid"]),
+        generation=int(metadata.get("generation", 0)),
+        finalizers=tuple(metadata.get("finalizers") or ()),
+        deleting_since=datetime.fromisoformat(deleted) if deleted else None,
+    )
+
+
+def sentence(error: ValidationError) -> str:
+    """Which fields are wrong and why, for people."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    said = [f"spec.{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in found[:MAX_SAID]]
+    more = f" and {len(found) - MAX_SAID} more" if len(found) > MAX_SAID else ""
+    return "; ".join(said) + more

@@ -1,0 +1,83 @@
+"""The operator's own metrics, on :9100/metrics."""
+
+from backstay_contract.evidence import MetricVerdict, VerdictKind
+from backstay_contract.status import ModelDeploymentStatus, Phase
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from backstay_operator.kinds import Kind
+from backstay_operator.queue import Key
+
+RESOURCE = ("namespace", "name")
+
+
+class Telemetry:
+    """Counters and gauges; series of a resource that is gone are dropped."""
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        to = self.registry
+        self.passes = Histogram(
+            "backstay_operator_pass_seconds",
+            "Duration of one pass over one resource.",
+            registry=to,
+            buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+        )
+        self.errors = Counter(
+            "backstay_operator_pass_errors", "Passes that failed and are tried again.", ("kind",), registry=to
+        )
+        self.writes = Counter(
+            "backstay_operator_api_writes", "Writes sent to the API server.", ("verb", "kind"), registry=to
+        )
+        self.waiting = Gauge("backstay_operator_queue_length", "Resources that wait for a pass.", registry=to)
+        self.flips = Histogram(
+            "backstay_operator_flip_back_seconds",
+            "From the newest sample of a breach to the moved selector.",
+            registry=to,
+            buckets=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
+        )
+        self.attempts = Counter("backstay_attempts", "Attempts that ended.", ("outcome",), registry=to)
+        self.phase = Gauge("backstay_phase", "1 for the resource's present phase.", (*RESOURCE, "phase"), registry=to)
+        self.ready = Gauge("backstay_ready_replicas", "Ready pods of the active colour.", RESOURCE, registry=to)
+        by_metric = (*RESOURCE, "metric")
+        self.value = Gauge("backstay_metric_value", "The judged estimate.", by_metric, registry=to)
+        self.limit = Gauge("backstay_metric_limit", "The limit, in the metric's unit.", by_metric, registry=to)
+        self.samples = Gauge("backstay_metric_samples", "Requests that were judged.", by_metric, registry=to)
+        self.evalue = Gauge("backstay_metric_evalue", "log10 of the e-value against it.", by_metric, registry=to)
+        self.verdict = Gauge(
+            "backstay_metric_verdict", "1 for the present verdict.", (*by_metric, "verdict"), registry=to
+        )
+
+    def wrote(self, verb: str, kind: Kind) -> None:
+        self.writes.labels(verb, kind.name).inc()
+
+    def show(self, key: Key, before: ModelDeploymentStatus, now: ModelDeploymentStatus) -> None:
+        """A resource's present status, and what it counts towards."""
+        for phase in Phase:
+            self.phase.labels(*key, phase).set(phase is now.phase)
+        self.ready.labels(*key).set(now.ready_replicas)
+        for verdict in now.verdicts:
+            self._show_verdict(key, verdict)
+        attempt = now.attempt
+        if attempt is None or attempt.ended_at is None:
+            return
+        if before.attempt is None or before.attempt.id != attempt.id or before.attempt.ended_at is None:
+            self.attempts.labels(attempt.outcome or "unknown").inc()
+
+    def _show_verdict(self, key: Key, verdict: MetricVerdict) -> None:
+        at = (*key, str(verdict.metric))
+        for gauge, value in (
+            (self.value, verdict.estimate),
+            (self.limit, verdict.limit),
+            (self.samples, verdict.n),
+            (self.evalue, verdict.e_value),
+        ):
+            if value is not None:
+                gauge.labels(*at).set(value)
+        for kind in VerdictKind:
+            self.verdict.labels(*at, kind).set(kind is verdict.verdict)
+
+    def forget(self, key: Key) -> None:
+        """The resource is gone: its series end."""
+        labels = dict(zip(RESOURCE, key, strict=True))
+        for gauge in (self.phase, self.ready, self.value, self.limit, self.samples, self.evalue, self.verdict):
+            gauge.remove_by_labels(labels)
