@@ -1,6 +1,7 @@
 """A whole cluster of one node: the control plane, containerd, the kubelet, and what runs in it."""
 
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from backstay_cluster import (
     images,
     leftovers,
     machine,
+    mounts,
     node_components,
     prerequisites,
     process,
@@ -43,8 +45,7 @@ def up(name: str = DEFAULT_NAME, *, addons: bool = True, progress: Progress | No
         runtime, *agents = node_components.node(cluster)
         basis = [*components.control_plane(cluster), runtime]
         running.bring_up(cluster, basis, progress)
-        if not _agents_run(cluster):
-            containers.remove_all(cluster)  # of an earlier life of this cluster, which ended without `down`
+        _forget_earlier_pods(cluster)
         _import(cluster, system, progress)
         running.bring_up(cluster, [*basis, *agents], progress)
         plane.wait_for_service_account(cluster, progress)
@@ -65,12 +66,19 @@ def _prepare_machine(cluster: Cluster) -> None:
     for name, content in node_components.files(cluster, lower_oom_score=lower).items():
         path = cluster.run / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
+        if not path.exists() or path.read_text() != content:  # kube-proxy ends when its file is written to
+            path.write_text(content)
 
 
-def _agents_run(cluster: Cluster) -> bool:
-    recorded = process.recorded(running.pid_file(cluster, "kubelet"))
-    return recorded is not None and process.alive(recorded)
+def _forget_earlier_pods(cluster: Cluster) -> None:
+    """Remove what is left of a life of this cluster that ended without `down`, by the machine's restart for example;
+    once in the present life, before its first pod."""
+    done = cluster.run / "pods.forgotten"
+    if not done.exists():
+        containers.remove_all(cluster)
+        mounts.unmount_below([cluster.kubelet_root])
+        shutil.rmtree(cluster.kubelet_root, ignore_errors=True)
+        done.touch()
 
 
 def _import(cluster: Cluster, found: list[tuple[str, Path]], progress: Progress) -> None:

@@ -96,6 +96,7 @@ netns_mounts_under_state_dir = true
 [plugins."io.containerd.cri.v1.runtime".cni]
 bin_dirs = ["{cluster.bin}"]
 conf_dir = "{cluster.run}/cni"
+use_internal_loopback = true
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"

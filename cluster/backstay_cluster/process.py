@@ -62,7 +62,9 @@ def alive(process: Process) -> bool:
     """Whether that very program still runs: same pid, same start time, same command line."""
     if _born(process.pid) != process.born:
         return False
-    return _command_line(process.pid)[-len(process.argv) :] == process.argv
+    line = _command_line(process.pid)
+    # Empty for the moment in which nsenter becomes the program.
+    return not line or line[-len(process.argv) :] == process.argv
 
 
 def stop(processes: Iterable[Process], *, grace_s: float) -> None:

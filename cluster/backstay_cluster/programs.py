@@ -59,14 +59,13 @@ _ALL = (
     Program("ctr", f"{_CONTAINERD}/ctr"),
     Program("ptp", f"{_CNI}/main/ptp"),
     Program("host-local", f"{_CNI}/ipam/host-local"),
-    Program("loopback", f"{_CNI}/main/loopback"),
     Program("coredns", "./programs/coredns"),
     Program("minio", "github.com/minio/minio"),
     Program("helm", "helm.sh/helm/v3/cmd/helm"),
 )
 PROGRAMS = {program.name: program for program in _ALL}
 CONTROL_PLANE = ("kube",)
-NODE = ("kube", "containerd", "containerd-shim-runc-v2", "ctr", "ptp", "host-local", "loopback")
+NODE = ("kube", "containerd", "containerd-shim-runc-v2", "ctr", "ptp", "host-local")
 FOR_IMAGES = ("coredns", "minio")
 DEFAULT = (*NODE, *FOR_IMAGES)
 """What `build` makes when nothing is named; helm only when it is."""

@@ -51,20 +51,22 @@ def bring_up(cluster: Cluster, components: Sequence[Component], progress: Progre
     or is not ready in time."""
     until = time.monotonic() + limit_s
     ready: set[str] = set()
-    started: dict[str, process.Process] = {}
-    with progress.step(f"start {', '.join(component.name for component in components)}") as step:
+    started = {each.name: running for each in components if (running := _running(cluster, each)) is not None}
+    missing = [component.name for component in components if component.name not in started]
+    with progress.step(f"start {', '.join(missing)}" if missing else "what runs already") as step:
         while len(ready) < len(components):
             for component in components:
                 if component.name in ready or not ready.issuperset(component.needs):
                     continue
                 if component.name not in started:
-                    started[component.name] = _running(cluster, component) or _start(cluster, component)
+                    started[component.name] = _start(cluster, component)
                 trouble = _trouble(cluster, component, started[component.name])
                 if trouble is None:
                     ready.add(component.name)
                 else:
                     _still_waiting(cluster, component, trouble, step, until)
-            time.sleep(_POLL_S)
+            if len(ready) < len(components):
+                time.sleep(_POLL_S)
 
 
 def health(cluster: Cluster, component: Component) -> Health:
