@@ -25,6 +25,11 @@ def notes() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+def results() -> Console:
+    """The console on standard output, as it is now; nothing is cut off where it is no terminal."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 500)
+
+
 def note(text: str) -> None:
     """A line for people."""
     notes().print(text, markup=False, soft_wrap=True)
@@ -43,13 +48,30 @@ def result_json(value: Any) -> None:
 
 @contextmanager
 def bar(what: str, total: int) -> Iterator[Advance]:
-    """A progress bar over bytes on terminals; elsewhere one line at the begin."""
+    """A progress bar over bytes on terminals; elsewhere one line at the begin. Yields what is told each step."""
     console = notes()
     if not console.is_terminal:
         note(f"{what}: {total} bytes")
         yield lambda _: None
         return
-    columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(TextColumn("{task.description}"), BarColumn(), *columns, console=console, transient=True) as progress:
+    with _bytes_bar(console) as progress:
         task = progress.add_task(what, total=total)
         yield lambda count: progress.advance(task, count)
+
+
+@contextmanager
+def done_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """The same where the total is known later. Yields what is told bytes done and bytes in all."""
+    console = notes()
+    if not console.is_terminal:
+        note(what)
+        yield lambda _done, _total: None
+        return
+    with _bytes_bar(console) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _bytes_bar(console: Console) -> Progress:
+    columns = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    return Progress(TextColumn("{task.description}"), BarColumn(), *columns, console=console, transient=True)

@@ -7,7 +7,12 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from backstay_cli.commands import convert
+from backstay_cli.commands.ask import promote, retry
 from backstay_cli.commands.push import push
+from backstay_cli.commands.render import render
+from backstay_cli.commands.status import status
+from backstay_cli.commands.verify import verify
 from backstay_cli.console import notes
 from backstay_cli.errors import EXIT_HELP, CliError
 
@@ -34,7 +39,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command()(push)
+for command in (push, verify, render, status, retry, promote):
+    app.command()(command)
+app.add_typer(convert.app, name="convert")
 
 
 @app.command()

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from backstay_contract import digest as digests
 from backstay_contract.names import Env
 
 from backstay_cli.console import Output
+from backstay_cli.errors import usage
 from backstay_cli.storage.access import Access, read_access
 from backstay_cli.storage.store import Store
 from backstay_cli.storage.uri import Location
@@ -23,6 +25,8 @@ AccessKeyFile = Annotated[
 SecretKeyFile = Annotated[
     Path | None, typer.Option("--secret-key-file", help="File with the secret key. Else BACKSTAY_SECRET_KEY.")
 ]
+Sha256 = Annotated[str | None, typer.Option("--sha256", help="Digest that the manifest must have.")]
+PinnedSha256 = Annotated[str, typer.Option("--sha256", help="Digest that backstay push printed.")]
 Form = Annotated[Output, typer.Option("-o", "--output", help="Form of the result on standard output.")]
 
 
@@ -37,6 +41,14 @@ def access(
         access_key_file=access_key_file,
         secret_key_file=secret_key_file,
     )
+
+
+def digest(text: str | None) -> str | None:
+    """A digest option's value as `sha256:<hex>`."""
+    try:
+        return None if text is None else digests.normalise(text)
+    except ValueError as error:
+        raise usage(f"--sha256: {error}") from None
 
 
 def store(found: Access, location: Location) -> Store:

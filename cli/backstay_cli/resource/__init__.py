@@ -1,0 +1,1 @@
+"""ModelDeployments: written from a manifest, read from a cluster, shown, and asked to try again."""
