@@ -37,9 +37,7 @@ def read(samples: Sequence[Sample]) -> tuple[list[Bucket], list[Sample]]:
         raise ReadingError(RefusalReason.MISSING, f'{name}{{le="+Inf"}}: no such series')
     for lower, upper in pairwise(buckets):
         if lower.edge == upper.edge:
-            raise ReadingError(
-                RefusalReason.DUPLICATE, f'{name}{{le="{upper.edge:g}"}}: more than one series for one pod'
-            )
+            raise ReadingError(RefusalReason.DUPLICATE, f'{name}{{le="{upper.edge:g}"}}: several series for one pod')
         if lower.requests > upper.requests:
             raise ReadingError(
                 RefusalReason.INCONSISTENT,

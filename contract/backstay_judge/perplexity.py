@@ -1,8 +1,8 @@
 """Perplexity, paired on the manifest's evaluation set: the new loss minus the recorded one, text by text.
 
 Pairing removes what makes some texts harder than others. The mean difference per token, in nats, is the log of the
-ratio of the perplexities, so the limit is ln tolerance. Its error is that of a ratio of sums over texts (tokens of one
-text depend on each other, texts do not), with Student's t for few texts.
+ratio of the perplexities, so the limit is ln tolerance. Its error is that between texts (tokens of one text depend on
+each other, texts do not), with Student's t for few texts.
 """
 
 import math
@@ -18,6 +18,8 @@ from backstay_judge.student import quantile
 
 MIN_ITEMS = 2
 """Texts below which the difference has no error estimate."""
+ROUNDING = 1e-6
+"""Nats per token that floating point may differ by from run to run: no regression, even where none is tolerated."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +38,27 @@ class Difference:
 
     mean: float
     error: float
-    items: int
+    degrees: int
+    """Degrees of freedom of the error: less than the texts when a few long ones carry most of the weight."""
 
     def bound(self, alpha: float) -> float:
         """How far below and above the mean the one-sided bounds at odds alpha lie."""
-        return self.error * quantile(1 - alpha, self.items - 1) if self.error > 0 else 0.0
+        return self.error * quantile(1 - alpha, self.degrees) if self.error > 0 else 0.0
 
 
 def difference(items: Sequence[EvaluatedItem]) -> Difference:
-    """The mean difference of at least MIN_ITEMS finite items."""
+    """The mean difference of at least MIN_ITEMS finite items.
+
+    The error is the jackknife's (each text left out in turn), which holds where texts have very different lengths.
+    """
     tokens = sum(item.tokens for item in items)
     mean = math.fsum(item.nll - item.recorded_nll for item in items) / tokens
-    squares = math.fsum((item.nll - item.recorded_nll - mean * item.tokens) ** 2 for item in items)
+    squares = math.fsum(
+        ((item.nll - item.recorded_nll - mean * item.tokens) / (tokens - item.tokens)) ** 2 for item in items
+    )
     count = len(items)
-    return Difference(mean, math.sqrt(squares * count / (count - 1)) / tokens, count)
+    effective = tokens**2 // sum(item.tokens**2 for item in items)
+    return Difference(mean, math.sqrt(squares * (count - 1) / count), max(1, effective - 1))
 
 
 def judge_perplexity(
@@ -88,7 +97,7 @@ def _decide(
         message = f"{len(items)} evaluation item says nothing about its error; at least {MIN_ITEMS} are needed"
         return VerdictKind.INCONCLUSIVE, "InsufficientData", message, None
     found = difference(items)
-    limit = math.log(tolerance)
+    limit = math.log(tolerance) + ROUNDING
     low = found.mean - found.bound(settings.alpha)
     high = found.mean + found.bound(settings.alpha_pass)
     message = (

@@ -23,8 +23,6 @@ class Settings:
     """Pods that the evidence must come from, where there are that many."""
     dispersion_limit: float = 2.0
     """Above it, requests of a window share their load too much to count as independent."""
-    dispersion_windows: int = 3
-    """Windows below which no dispersion is estimated: it would be noise."""
 
     def __post_init__(self) -> None:
         for name in ("alpha", "alpha_pass", "alpha_rest"):
