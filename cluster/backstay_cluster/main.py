@@ -59,11 +59,11 @@ def parser() -> argparse.ArgumentParser:
     logs.add_argument("component", metavar="COMPONENT", help="for example kube-apiserver or kubelet")
     logs.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
     kubectl = _verb(verbs, "kubectl", commands.kubectl, "kubectl as the cluster's administrator", named=True)
-    kubectl.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
+    kubectl.add_argument("arguments", nargs="*", metavar="...")
     execute = _verb(
         verbs, "exec", commands.execute, "run a command in the cluster's network, KUBECONFIG set", named=True
     )
-    execute.add_argument("arguments", nargs=argparse.REMAINDER, metavar="[--] COMMAND ...")
+    execute.add_argument("arguments", nargs="*", metavar="[--] COMMAND ...")
     _verb(verbs, "shell", commands.shell, "a shell in the cluster's network")
     build = _verb(verbs, "build", commands.build, "build the programs that are not in the cache", named=False)
     build.add_argument("--only", metavar="NAMES", help="comma-separated; helm is built only when named here")
@@ -73,15 +73,13 @@ def parser() -> argparse.ArgumentParser:
     images = _verb(
         verbs, "images", commands.images, "build the images; see images --help", named=False, help_option=False
     )
-    images.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
+    images.add_argument("arguments", nargs="*", metavar="...")
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    options, passed_on = parser().parse_known_args(argv)
-    if passed_on and options.verb not in _PASSED_ON:
-        parser().error(f"unknown arguments: {' '.join(passed_on)}")
+    options = parser().parse_args(shielded(sys.argv[1:] if argv is None else argv))
     run: Callable[[argparse.Namespace], int] = options.run
     try:
         return run(options)
@@ -94,6 +92,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output, `head` for example, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def shielded(argv: Sequence[str]) -> list[str]:
+    """The arguments with a `--` before those that belong to another program, so that its options are not ours. Only
+    `--name` right after the verb is ours there."""
+    words = list(argv)
+    if not words or words[0] not in _PASSED_ON:
+        return words
+    ours = 1
+    if words[0] == "exec" and words[1:2] in (["-h"], ["--help"]):
+        return words
+    if words[ours : ours + 1] == ["--name"]:
+        ours += 2
+    elif words[ours : ours + 1] and words[ours].startswith("--name="):
+        ours += 1
+    return [*words[:ours], "--", *words[ours:]]
 
 
 def _verb(
