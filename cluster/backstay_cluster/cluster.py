@@ -15,7 +15,7 @@ DEFAULT_NAME = "dev"
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?")
 """At most 20 characters: sockets below the run folder must stay under the kernel's limit of 107."""
 
-LINKS = ipaddress.ip_network("198.18.0.0/15")
+LINKS = ipaddress.IPv4Network("198.18.0.0/15")
 """Reserved for benchmarks (RFC 2544), so no real network uses it; each cluster takes four addresses of it."""
 SERVICE_RANGE = "10.96.0.0/16"
 API_SERVICE_ADDRESS = "10.96.0.1"

@@ -76,13 +76,13 @@ def kubectl(options: argparse.Namespace) -> int:
     cluster = _required(options.name)
     program = str(cluster.bin / "kubectl")
     os.execve(  # noqa: S606 - no shell is what we want
-        program, [program, *_rest(options)], execution.environment(cluster, os.environ)
+        program, [program, *passed_on(options)], execution.environment(cluster, os.environ)
     )
 
 
 def execute(options: argparse.Namespace) -> int:
     """Become a command in the cluster's network."""
-    argv = _rest(options)
+    argv = passed_on(options)
     if not argv:
         raise ClusterError("exec: no command; for example: exec -- kubectl get nodes")
     execution.replace_by(_required(options.name), argv)
@@ -120,7 +120,7 @@ def doctor(options: argparse.Namespace) -> int:
 
 def images(options: argparse.Namespace) -> int:
     """Build images."""
-    return project_images.main(_rest(options))
+    return project_images.main(passed_on(options))
 
 
 def _required(name: str) -> Cluster:
@@ -130,7 +130,7 @@ def _required(name: str) -> Cluster:
     return cluster
 
 
-def _rest(options: argparse.Namespace) -> list[str]:
+def passed_on(options: argparse.Namespace) -> list[str]:
     rest: list[str] = options.arguments
     return rest[1:] if rest[:1] == ["--"] else rest
 
