@@ -1,0 +1,1 @@
+"""Tests of the init container that need no network."""
