@@ -25,14 +25,21 @@ def begin() -> tuple[float, ...]:
     return (0.0,) * len(BETS)
 
 
+def resume(log_wealth: tuple[float, ...]) -> tuple[float, ...]:
+    """The log wealth as it was kept; a new beginning if it was kept by a version with other bets."""
+    return log_wealth if len(log_wealth) == len(BETS) else begin()
+
+
 def bet_on_window(log_wealth: tuple[float, ...], n: int, k: int, p0: float) -> tuple[float, ...]:
     """The log wealth after a window with n >= 1 requests, k of them beyond the limit."""
     if not 0 <= k <= n or n < 1:
         raise ValueError(f"k: {k} of n: {n} requests is no window")
     excess = k / n - p0
-    return tuple(wealth + math.log1p(share / p0 * excess) for wealth, share in zip(log_wealth, BETS, strict=True))
+    return tuple(
+        wealth + math.log1p(share / p0 * excess) for wealth, share in zip(resume(log_wealth), BETS, strict=True)
+    )
 
 
 def log_e(log_wealth: tuple[float, ...]) -> float:
     """Natural log of the e-value against "windows have at most p0 beyond the limit on average"."""
-    return log_mean_exp(log_wealth)
+    return log_mean_exp(resume(log_wealth))

@@ -81,6 +81,12 @@ def test_a_failure_after_a_long_good_spell_is_found_within_ten_windows() -> None
     assert not any(found[:2])
 
 
+@pytest.mark.parametrize("kept", [(), (1.0,), (9.0,) * 9])
+def test_wealth_kept_by_a_version_with_other_bets_begins_again(kept: tuple[float, ...]) -> None:
+    assert betting.log_e(kept) == 0
+    assert betting.bet_on_window(kept, 30, 3, 0.01) == betting.bet_on_window(betting.begin(), 30, 3, 0.01)
+
+
 @pytest.mark.parametrize(("n", "k"), [(0, 0), (3, 4), (3, -1)])
 def test_what_is_no_window_is_refused(n: int, k: int) -> None:
     with pytest.raises(ValueError, match="no window"):
