@@ -1,0 +1,61 @@
+"""The control port: an authenticated operator reads the state and sets the mode."""
+
+import hashlib
+import hmac
+from typing import Any
+
+from fastapi import FastAPI, Request
+from pydantic import BaseModel, ConfigDict
+from starlette.responses import JSONResponse, Response
+
+from backstay_runtime.api import body, errors
+from backstay_runtime.api.errors import ApiError
+from backstay_runtime.api.service import Mode, Service
+
+
+class ModeRequest(BaseModel):
+    """Body of PUT /control/mode."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    mode: Mode
+
+
+def _authorise(request: Request, token_sha256: str | None) -> None:
+    """Raises ApiError 401 unless the bearer token's SHA-256 is the one that this process was given."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    found = hashlib.sha256(token.strip().encode("utf-8", "surrogateescape")).hexdigest()
+    if token_sha256 is None or scheme.lower() != "bearer" or not hmac.compare_digest(found, token_sha256):
+        raise ApiError(401, "the control port needs its bearer token", code="unauthorized")
+
+
+def _state(service: Service) -> dict[str, Any]:
+    who = service.identity
+    return {
+        "mode": service.mode,
+        "inFlight": service.in_flight,
+        "digest": who.digest,
+        "model": who.name,
+        "version": who.version,
+    }
+
+
+def create_control(service: Service, token_sha256: str | None) -> FastAPI:
+    """The control port's application."""
+    app = FastAPI(openapi_url=None)
+
+    @app.get("/control/state")
+    async def state(request: Request) -> Response:
+        _authorise(request, token_sha256)
+        return JSONResponse(_state(service))
+
+    @app.put("/control/mode")
+    async def mode(request: Request) -> Response:
+        _authorise(request, token_sha256)
+        asked = await body.read(request, ModeRequest)
+        if service.terminating:
+            raise errors.ApiError(409, "the process is ending and stays draining", code="terminating", param="mode")
+        service.set_mode(asked.mode)
+        return JSONResponse(_state(service))
+
+    return app

@@ -1,0 +1,95 @@
+"""What all endpoints share: which model, how far it is, in which mode."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from backstay_runtime.api import errors
+from backstay_runtime.identity import Identity
+from backstay_runtime.loop import EngineLoop
+from backstay_runtime.telemetry.metrics import Metrics
+from backstay_runtime.text.template import ChatTemplate
+from backstay_runtime.text.tokenizer import Tokenizer
+
+DEGRADED_MAX_TOKENS = 128
+
+
+class Mode(StrEnum):
+    """How the server is asked to behave."""
+
+    NORMAL = "normal"
+    DEGRADED = "degraded"
+    """Answers are cut at DEGRADED_MAX_TOKENS tokens."""
+    DRAINING = "draining"
+    """Not ready; what still comes is answered, and told to connect elsewhere next time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model that can be asked."""
+
+    loop: EngineLoop
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    vocabulary: int
+    max_model_len: int
+    created: int
+    """Unix seconds of loading."""
+
+
+class Service:
+    """The state of one serving process. Changed on the event loop only."""
+
+    def __init__(self, identity: Identity, metrics: Metrics, *, runtime_version: str) -> None:
+        self.identity = identity
+        self.metrics = metrics
+        self.runtime_version = runtime_version
+        self.loaded: Loaded | None = None
+        self.in_flight = 0
+        self.terminating = False
+        """SIGTERM came."""
+        self.refusing = False
+        """New work is turned away: the end is near."""
+        self._mode = Mode.NORMAL
+
+    @property
+    def mode(self) -> Mode:
+        """The mode asked for by the control port; DRAINING once the process is told to end."""
+        return Mode.DRAINING if self.terminating else self._mode
+
+    def set_mode(self, mode: Mode) -> None:
+        """Changes the mode."""
+        self._mode = mode
+        self.metrics.set_mode(self.mode)
+
+    def terminate(self) -> None:
+        """Not ready from now on, and for good."""
+        self.terminating = True
+        self.metrics.set_mode(self.mode)
+
+    def need(self) -> Loaded:
+        """The loaded model. Raises ApiError 503 while there is none, or when new work is turned away."""
+        if self.refusing:
+            raise errors.draining()
+        if self.loaded is None:
+            raise errors.loading()
+        return self.loaded
+
+    def check_model(self, asked: str | None) -> None:
+        """Raises ApiError 404 for another model than the one served. None asks for whatever is served."""
+        if asked is not None and asked != self.identity.name:
+            raise errors.ApiError(
+                404,
+                f"model {asked!r} is not served here; this server has {self.identity.name!r}",
+                code="model_not_found",
+                param="model",
+            )
+
+    def begin(self) -> None:
+        """A generating request came in."""
+        self.in_flight += 1
+        self.metrics.in_flight.set(self.in_flight)
+
+    def end(self) -> None:
+        """It is answered, or gone."""
+        self.in_flight -= 1
+        self.metrics.in_flight.set(self.in_flight)

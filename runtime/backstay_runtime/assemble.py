@@ -1,0 +1,146 @@
+"""Puts a model, its cache, the engine and its thread together."""
+
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from backstay_contract.termination import GaveUp
+
+from backstay_runtime import machine
+from backstay_runtime.api.service import Loaded
+from backstay_runtime.engine import Engine
+from backstay_runtime.folder import GiveUpError
+from backstay_runtime.kv.blocks import RESERVED_BLOCKS, BlockPool
+from backstay_runtime.loop import EngineLoop
+from backstay_runtime.model.config import LlamaConfig
+from backstay_runtime.model.errors import ModelError
+from backstay_runtime.model.linear import Dtype
+from backstay_runtime.model.load import load_llama, read_config
+from backstay_runtime.runner import Runner
+from backstay_runtime.schedule.admission import Admission
+from backstay_runtime.schedule.scheduler import Scheduler
+from backstay_runtime.telemetry.metrics import Metrics
+from backstay_runtime.text.template import ChatTemplate, load_template
+from backstay_runtime.text.tokenizer import Tokenizer
+
+_log = logging.getLogger(__name__)
+
+BLOCK_SIZE = 16
+"""Tokens in a block: small enough that the half-filled last ones waste little, large enough to copy as a whole."""
+
+STEP_TOKENS = 256
+"""Tokens computed in a step; a prompt's chunk of them delays the others' next token by some tenths of a second."""
+
+_CACHE_SHARE = 0.6
+"""Of the memory that is left after loading: the rest is for activations, logits and requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much may be asked of the engine at once."""
+
+    max_model_len: int
+    max_num_seqs: int
+    queue_length: int
+    blocks: int
+    """Of the cache, reserved ones included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A loaded model, not yet running."""
+
+    engine: Engine
+    sizes: Sizes
+    tokenizer: Tokenizer
+    template: ChatTemplate | None
+    vocabulary: int
+
+
+def plan_sizes(
+    config: LlamaConfig, memory: int, *, max_model_len: int | None, max_num_seqs: int, queue_length: int
+) -> Sizes:
+    """Fits the cache into `memory` bytes. Raises GiveUpError when a wanted context does not fit; pure."""
+    wanted = config.max_positions if max_model_len is None else max_model_len
+    if wanted > config.max_positions:
+        raise GiveUpError(
+            GaveUp.SETTINGS_INVALID,
+            f"maxModelLen {wanted} is more than the model's {config.max_positions} positions: ask for less",
+        )
+    affordable = int(memory * _CACHE_SHARE) // (config.kv_bytes_per_token * BLOCK_SIZE) - RESERVED_BLOCKS
+    if max_model_len is None:
+        wanted = min(wanted, affordable * BLOCK_SIZE)
+    if affordable * BLOCK_SIZE < wanted or wanted < 2:
+        raise GiveUpError(
+            GaveUp.OUT_OF_MEMORY,
+            f"the cache for maxModelLen {wanted} needs {wanted * config.kv_bytes_per_token >> 20} MiB and "
+            f"{int(memory * _CACHE_SHARE) >> 20} MiB are left for it: raise the memory limit or lower maxModelLen",
+        )
+    most = max_num_seqs * -(-wanted // BLOCK_SIZE)
+    return Sizes(wanted, max_num_seqs, queue_length, min(most, affordable) + RESERVED_BLOCKS)
+
+
+def load(folder: Path, *, dtype: Dtype, max_model_len: int | None, max_num_seqs: int, queue_length: int) -> Model:
+    """Loads a model onto this machine's device. Raises GiveUpError with a reason."""
+    device = machine.device()
+    try:
+        config = read_config(folder)
+        tokenizer = Tokenizer(folder)
+        template = load_template(folder)
+        positions = min(max_model_len or config.max_positions, config.max_positions)
+        llama = load_llama(folder, dtype=dtype, device=device, positions=positions)
+    except ModelError as why:
+        raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
+    except (MemoryError, torch.OutOfMemoryError) as why:
+        raise GiveUpError(GaveUp.OUT_OF_MEMORY, f"the weights do not fit into memory: {why}") from why
+    memory = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else machine.memory_left()
+    sizes = plan_sizes(
+        config, memory, max_model_len=max_model_len, max_num_seqs=max_num_seqs, queue_length=queue_length
+    )
+    runner = Runner(llama, blocks=sizes.blocks, block_size=BLOCK_SIZE)
+    scheduler = Scheduler(
+        BlockPool(sizes.blocks, BLOCK_SIZE),
+        max_sequences=max_num_seqs,
+        step_tokens=max(STEP_TOKENS, max_num_seqs),
+    )
+    engine = Engine(runner, scheduler, config.eos)
+    return Model(engine, sizes, tokenizer, template, config.vocabulary)
+
+
+def start(model: Model, metrics: Metrics) -> Loaded:
+    """Starts the engine's thread; called on the event loop."""
+    admission = Admission(max_sequences=model.sizes.max_num_seqs, queue_length=model.sizes.queue_length)
+    gauges = Gauges(metrics)
+    metrics.kv_total.set(model.engine.scheduler.pool.capacity)
+    loop = EngineLoop(model.engine, admission, gauges.read)
+    loop.start()
+    return Loaded(
+        loop=loop,
+        tokenizer=model.tokenizer,
+        template=model.template,
+        vocabulary=model.vocabulary,
+        max_model_len=model.sizes.max_model_len,
+        created=int(time.time()),
+    )
+
+
+class Gauges:
+    """Copies the engine's counts into metrics after each step, on the engine's thread."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._preemptions = 0
+
+    def read(self, engine: Engine) -> None:
+        """One reading."""
+        scheduler, metrics = engine.scheduler, self._metrics
+        metrics.running.set(len(scheduler.running))
+        metrics.waiting.set(len(scheduler.waiting))
+        metrics.kv_used.set(scheduler.pool.used)
+        if engine.batch:
+            metrics.batch_size.observe(engine.batch)
+        if engine.preemptions > self._preemptions:
+            metrics.preemptions.inc(engine.preemptions - self._preemptions)
+            self._preemptions = engine.preemptions

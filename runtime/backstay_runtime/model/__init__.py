@@ -1,0 +1,1 @@
+"""Llama-family decoders: configuration, weights and the forward pass."""

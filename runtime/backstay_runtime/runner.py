@@ -1,0 +1,59 @@
+"""Runs the model over one step's chunks."""
+
+from collections.abc import Sequence
+
+import torch
+
+from backstay_runtime.attention import Group, PagedAttention
+from backstay_runtime.batch import Layout, Rows, lay_out
+from backstay_runtime.kv.cache import KVCache
+from backstay_runtime.model.llama import Llama
+from backstay_runtime.schedule.scheduler import Chunk
+
+
+class Runner:
+    """Chunks in, hidden states out; logits only for the rows that are asked for."""
+
+    def __init__(self, model: Llama, *, blocks: int, block_size: int) -> None:
+        """`blocks` of the cache, reserved ones included."""
+        self._model = model
+        self._block_size = block_size
+        self._cache = KVCache(model.config, blocks, block_size, model.device, model.dtype)
+
+    def run(self, chunks: Sequence[Chunk]) -> tuple[torch.Tensor, dict[int, int]]:
+        """Computes the chunks: hidden states [rows, hidden], and each sequence's first row by its number."""
+        layout = lay_out(chunks, self._block_size)
+        device = self._model.device
+        attend = PagedAttention(self._cache, _index(layout.slots, device), self._groups(layout))
+        hidden = self._model.hidden(_index(layout.tokens, device), _index(layout.positions, device), attend)
+        return hidden, layout.first_row
+
+    def logits(self, hidden: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
+        """[len(rows), vocabulary] float32 of some rows of `run`'s hidden states."""
+        return self._model.logits(hidden.index_select(0, _index(rows, self._model.device)))
+
+    def clear(self, blocks: list[int]) -> None:
+        """Zeroes blocks that hold numbers that are not finite."""
+        if blocks:
+            self._cache.clear(blocks)
+
+    def _groups(self, layout: Layout) -> list[Group]:
+        groups, row = [], 0
+        for rows in layout.groups:
+            groups.append(self._group(rows, row))
+            row = groups[-1].end_row
+        return groups
+
+    def _group(self, rows: Rows, first_row: int) -> Group:
+        device = self._model.device
+        sequences, each = len(rows.chunks), rows.chunks[0].count
+        ends = torch.tensor([chunk.start for chunk in rows.chunks], device=device)[:, None] + torch.arange(
+            1, each + 1, device=device
+        )
+        seen = torch.arange(rows.width * self._block_size, device=device)
+        mask = seen < ends[:, None, :, None]
+        return Group(first_row, sequences, each, _index(rows.blocks, device), mask)
+
+
+def _index(numbers: Sequence[int], device: torch.device) -> torch.Tensor:
+    return torch.tensor(numbers, dtype=torch.long, device=device)

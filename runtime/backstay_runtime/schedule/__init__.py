@@ -1,0 +1,1 @@
+"""Which sequences run in the next step. Pure: no torch, no clock."""

@@ -1,0 +1,36 @@
+"""Whether a request may come in at all, and when a refused one should come back. Pure."""
+
+import math
+
+_WEIGHT = 0.2  # of the newest request in the moving average
+_LONGEST_WAIT = 60  # seconds; a client that was told more would rather give up
+
+
+class QueueFullError(Exception):
+    """As many sequences are here as may be."""
+
+    def __init__(self, waiting: int, retry_after: int) -> None:
+        super().__init__(f"{waiting} sequences wait already")
+        self.retry_after = retry_after
+        """Seconds after which there should be room."""
+
+
+class Admission:
+    """Bounds the sequences that run and wait: beyond that, an early refusal is kinder than a late answer."""
+
+    def __init__(self, *, max_sequences: int, queue_length: int) -> None:
+        self._max_sequences = max_sequences
+        self._queue_length = queue_length
+        self._mean_seconds = 1.0
+
+    def check(self, present: int, wanted: int) -> None:
+        """Raises QueueFullError unless `wanted` sequences may join the `present` ones that run or wait."""
+        if present + wanted > self._max_sequences + self._queue_length:
+            waiting = max(0, present - self._max_sequences)
+            rounds = 1 + waiting / self._max_sequences
+            wait = math.ceil(self._mean_seconds * rounds)
+            raise QueueFullError(waiting, min(max(1, wait), _LONGEST_WAIT))
+
+    def served(self, seconds: float) -> None:
+        """Learns how long a request took from arrival to end."""
+        self._mean_seconds += _WEIGHT * (seconds - self._mean_seconds)

@@ -1,0 +1,1 @@
+"""What the runtime says about itself: metrics and logs."""
