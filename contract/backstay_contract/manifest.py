@@ -40,10 +40,12 @@ def check_path(path: str) -> str:
     if re.search(r"[\x00-\x1f\x7f\\]", path):
         raise ValueError(f"file path {path!r}: control characters and backslashes are refused")
     pure = PurePosixPath(path)
-    if pure.is_absolute() or str(pure) != path or any(part in ("..", ".") for part in pure.parts):
+    if pure.is_absolute() or str(pure) != path or not pure.parts or any(part in ("..", ".") for part in pure.parts):
         raise ValueError(f"file path {path!r}: must be relative and normalised, without '..'")
-    if path == MANIFEST_FILE:
-        raise ValueError(f"file path {path!r}: the manifest does not list itself")
+    if any(len(part.encode()) > 255 for part in pure.parts):
+        raise ValueError(f"file path {path[:40]!r}…: each name in it may have 255 bytes")
+    if pure.parts[0].casefold() == MANIFEST_FILE:
+        raise ValueError(f"file path {path!r}: the manifest's own place; it does not list itself")
     if path.lower().endswith(FORBIDDEN_SUFFIXES):
         raise ValueError(f"file path {path!r}: formats that can carry pickled code are refused; convert to safetensors")
     return path

@@ -129,7 +129,7 @@ class RuntimeMetric:
     KV_TOTAL = "backstay_kv_blocks"
     LOAD_SECONDS = "backstay_model_load_seconds"
     MODE = "backstay_mode"
-    """label mode: normal | degraded | draining; 1 for the present one."""
+    """label mode: each of backstay_contract.mode.Mode; 1 for the present one."""
     BUILD_INFO = "backstay_build_info"
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from backstay_contract.base import Document
 
@@ -11,6 +11,7 @@ VersionRange = Annotated[str, StringConstraints(pattern=r"^(>=|<=|==|>|<)?\d+(\.
 """A version, with or without a comparison: `>=550`, `12.4`. A bare version means exactly that one."""
 
 NO_GPU = "none"
+COUNT_RULE = "must be 0 when gpu is none, and at least 1 otherwise"
 
 
 class HardwareProfile(Document):
@@ -26,6 +27,12 @@ class HardwareProfile(Document):
     """Driver version that is asked for, for example `>=550`."""
     cuda: VersionRange | None = None
     """CUDA version that is asked for, for example `>=12.4`."""
+
+    @model_validator(mode="after")
+    def _count_fits_gpu(self) -> "HardwareProfile":
+        if (self.gpu == NO_GPU) != (self.count == 0):
+            raise ValueError(f"count: {COUNT_RULE} (gpu is {self.gpu!r}, count is {self.count})")
+        return self
 
 
 class Hardware(Document):

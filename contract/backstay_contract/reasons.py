@@ -81,7 +81,7 @@ class Reason(StrEnum):
     STORAGE_UNREACHABLE = GaveUp.STORAGE_UNREACHABLE, "The storage does not answer."
     ENDPOINT_REFUSED = GaveUp.ENDPOINT_REFUSED, "The storage endpoint is an address that is not allowed."
     INSUFFICIENT_STORAGE = GaveUp.INSUFFICIENT_STORAGE, "The node has no room for the model's files."
-    MANIFEST_INVALID = GaveUp.MANIFEST_INVALID, "manifest.json is not a manifest."
+    MANIFEST_INVALID = GaveUp.MANIFEST_INVALID, "The object manifest.json is not a manifest."
     HARDWARE_MISMATCH = (
         GaveUp.HARDWARE_MISMATCH,
         "The hardware is not the one that the model was qualified on.",

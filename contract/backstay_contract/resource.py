@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, With
 from backstay_contract.base import Document
 from backstay_contract.digest import Digest
 from backstay_contract.metric import MetricName, limit_of
-from backstay_contract.profile import HardwareProfile
+from backstay_contract.profile import COUNT_RULE, HardwareProfile
 
 QUANTITY = r"^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$"
 
@@ -310,7 +310,7 @@ class ModelDeploymentSpec(Document):
     model_config = rules(
         (
             "self.hardwareProfile.gpu == 'none' ? self.hardwareProfile.count == 0 : self.hardwareProfile.count >= 1",
-            "hardwareProfile.count: must be 0 when gpu is none, and at least 1 otherwise",
+            f"hardwareProfile.count: {COUNT_RULE}",
         ),
     )
     model: Model

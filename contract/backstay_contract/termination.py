@@ -69,14 +69,26 @@ class Termination(Document):
 
 
 def write(termination: Termination) -> str:
-    """The message's text, at most MAX_BYTES bytes of UTF-8: a long sentence is cut, the JSON stays whole."""
+    """The message's text, at most MAX_BYTES bytes of UTF-8: long values are cut, the JSON stays whole.
+
+    The sentence is cut before the values that it is about.
+    """
     body = termination.to_json()
-    text = json.dumps(body, ensure_ascii=False)
-    while len(text.encode()) > MAX_BYTES:
-        excess = len(text.encode()) - MAX_BYTES
-        body["message"] = body["message"][: -max(1, excess)]
-        text = json.dumps(body, ensure_ascii=False)
-    return text
+    for field in ("message", "actual", "expected", "path"):
+        excess = _bytes(body) - MAX_BYTES
+        while excess > 0 and body.get(field):
+            # One character has at most 6 bytes in JSON (an escape), so this never cuts more than is needed.
+            body[field] = body[field][: -max(1, excess // 6)]
+            excess = _bytes(body) - MAX_BYTES
+    return _dump(body)
+
+
+def _dump(body: dict[str, Any]) -> str:
+    return json.dumps(body, ensure_ascii=False)
+
+
+def _bytes(body: dict[str, Any]) -> int:
+    return len(_dump(body).encode())
 
 
 def read(text: str) -> Termination | None:
