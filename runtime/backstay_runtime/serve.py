@@ -82,8 +82,9 @@ async def serve(read: Settings) -> int:
     manifest, digest = await asyncio.to_thread(open_model, read.folder, read.digest)
     identity = Identity(read.name or manifest.name, read.version or manifest.version, digest)
     runtime_version = importlib.metadata.version("backstay-runtime")
-    metrics = Metrics(identity, read.limits or manifest.limits(), runtime_version)
-    service = Service(identity, metrics, runtime_version=runtime_version)
+    limits = {**manifest.limits(), **read.limits}
+    metrics = Metrics(identity, limits, runtime_version)
+    service = Service(identity, metrics, runtime_version=runtime_version, limits=limits)
     ending = Ending(service, read.grace_seconds)
     ending.listen()
     sockets = _listen(read)

@@ -4,16 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from backstay_contract.mode import Mode
 from backstay_contract.resource import Rollout
 from backstay_contract.status import Attempt, Colour
 
 from backstay_operator.rollout.decision import ColourPlan
 from backstay_operator.rollout.facts import Facts, candidate_replicas
 from backstay_operator.rollout.observation import ColourState, FlipRecord
-
-NORMAL = "normal"
-STANDBY = "standby"
-"""The pod answers as ever, and each answer closes its connection: kept-alive clients move to the winner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +33,14 @@ def _colour(facts: Facts, after: After, state: ColourState) -> ColourPlan:
     if after.selector is state.colour:
         return _active(facts, after, state)
     if attempt is None:
-        return ColourPlan(retired_replicas(facts, after, state), mode=STANDBY)
+        return ColourPlan(retired_replicas(facts, after, state), mode=Mode.STANDBY)
     if attempt.colour is state.colour and attempt.switched_at is None:
         replicas = candidate_replicas(facts.spec, facts.active)
         build = facts.wanted if state.attempt != attempt.id else None
-        return ColourPlan(replicas, build=build, attempt=attempt.id, mode=NORMAL)
+        return ColourPlan(replicas, build=build, attempt=attempt.id, mode=Mode.NORMAL)
     if attempt.colour is not state.colour and attempt.switched_at is not None:
-        return ColourPlan(state.replicas, mode=STANDBY)  # previous, kept warm until the verdict
-    return ColourPlan(retired_replicas(facts, after, state), mode=STANDBY)
+        return ColourPlan(state.replicas, mode=Mode.STANDBY)  # previous, kept warm until the verdict
+    return ColourPlan(retired_replicas(facts, after, state), mode=Mode.STANDBY)
 
 
 def _active(facts: Facts, after: After, state: ColourState) -> ColourPlan:
@@ -53,8 +50,10 @@ def _active(facts: Facts, after: After, state: ColourState) -> ColourPlan:
     vanished = not state.exists and facts.status.active is not None
     if vanished and facts.status.active and facts.status.active.revision == facts.wanted.revision:
         # Somebody deleted the Deployment: it is built again from the spec, which still asks for that revision.
-        return ColourPlan(replicas, build=facts.wanted, attempt=after.flip.attempt if after.flip else "", mode=NORMAL)
-    return ColourPlan(replicas, mode=NORMAL)
+        return ColourPlan(
+            replicas, build=facts.wanted, attempt=after.flip.attempt if after.flip else "", mode=Mode.NORMAL
+        )
+    return ColourPlan(replicas, mode=Mode.NORMAL)
 
 
 def retired_replicas(facts: Facts, after: After, state: ColourState) -> int:

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from backstay_contract.mode import Mode
+
 from backstay_runtime.api import errors
 from backstay_runtime.api.schemas import MAX_PROMPTS, Generation
-from backstay_runtime.api.service import DEGRADED_MAX_TOKENS, Loaded, Mode
+from backstay_runtime.api.service import DEGRADED_MAX_TOKENS, Loaded
 from backstay_runtime.loop import Wish
 from backstay_runtime.sampling.params import SamplingParams
 

@@ -4,13 +4,14 @@ import hashlib
 import hmac
 from typing import Any
 
+from backstay_contract.mode import Mode
 from fastapi import FastAPI, Request
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import JSONResponse, Response
 
 from backstay_runtime.api import body, errors
 from backstay_runtime.api.errors import ApiError
-from backstay_runtime.api.service import Mode, Service
+from backstay_runtime.api.service import Service
 
 
 class ModeRequest(BaseModel):
@@ -37,6 +38,7 @@ def _state(service: Service) -> dict[str, Any]:
         "digest": who.digest,
         "model": who.name,
         "version": who.version,
+        "limits": service.limits,
     }
 
 

@@ -3,10 +3,11 @@
 import asyncio
 import time
 
+from backstay_contract.mode import Mode
 from starlette.responses import JSONResponse, Response
 
 from backstay_runtime.api.errors import ApiError, draining, loading
-from backstay_runtime.api.service import Loaded, Mode, Service
+from backstay_runtime.api.service import Loaded, Service
 from backstay_runtime.loop import Delivery, EngineDeadError, Wish
 from backstay_runtime.sampling.params import SamplingParams
 

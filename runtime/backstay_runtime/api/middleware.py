@@ -6,13 +6,14 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 
+from backstay_contract.mode import Mode
 from backstay_contract.names import Header, Outcome
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backstay_runtime.api.body import MAX_BYTES
 from backstay_runtime.api.errors import ApiError
 from backstay_runtime.api.record import Record
-from backstay_runtime.api.service import Mode, Service
+from backstay_runtime.api.service import Service
 from backstay_runtime.telemetry.logs import with_fields
 
 _log = logging.getLogger("backstay_runtime.requests")
@@ -126,7 +127,7 @@ class Exchange:
             (Header.DIGEST.encode(), self._service.identity.digest.encode()),
             (Header.TRACE.encode(), self.record.trace_id.encode()),
         ]
-        if self._service.mode is Mode.DRAINING:
+        if self._service.mode in (Mode.STANDBY, Mode.DRAINING):
             headers.append((b"connection", b"close"))  # the next request should reach another server
         return headers
 

@@ -1,7 +1,10 @@
 """What all endpoints share: which model, how far it is, in which mode."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
+
+from backstay_contract.metric import MetricName
+from backstay_contract.mode import Mode
 
 from backstay_runtime.api import errors
 from backstay_runtime.identity import Identity
@@ -11,16 +14,6 @@ from backstay_runtime.text.template import ChatTemplate
 from backstay_runtime.text.tokenizer import Tokenizer
 
 DEGRADED_MAX_TOKENS = 128
-
-
-class Mode(StrEnum):
-    """How the server is asked to behave."""
-
-    NORMAL = "normal"
-    DEGRADED = "degraded"
-    """Answers are cut at DEGRADED_MAX_TOKENS tokens."""
-    DRAINING = "draining"
-    """Not ready; what still comes is answered, and told to connect elsewhere next time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +32,17 @@ class Loaded:
 class Service:
     """The state of one serving process. Changed on the event loop only."""
 
-    def __init__(self, identity: Identity, metrics: Metrics, *, runtime_version: str) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        metrics: Metrics,
+        *,
+        runtime_version: str,
+        limits: Mapping[MetricName, float] | None = None,
+    ) -> None:
         self.identity = identity
+        self.limits = dict(limits or {})
+        """What the model is judged by, in each metric's unit: the resource's, else the manifest's."""
         self.metrics = metrics
         self.runtime_version = runtime_version
         self.loaded: Loaded | None = None

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from backstay_contract.edges import bucket_edges
 from backstay_contract.metric import MetricName
+from backstay_contract.mode import Mode
 from backstay_contract.names import Outcome, RuntimeMetric, format_limit
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, exposition
 
@@ -11,7 +12,6 @@ from backstay_runtime.identity import Identity
 from backstay_runtime.telemetry import evidence
 
 OUTCOMES = (Outcome.OK, Outcome.ERROR, Outcome.CANCELLED, Outcome.REJECTED)
-MODES = ("normal", "degraded", "draining")
 CONTENT_TYPE = exposition.CONTENT_TYPE_PLAIN_0_0_4
 _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -58,13 +58,13 @@ class Metrics:
         )
         self.batch_size = batch.labels(**self._who)
         self._mode = self._labelled_gauge(names.MODE, "1 for the present mode.", "mode")
-        self.set_mode("normal")
+        self.set_mode(Mode.NORMAL)
         build = self._labelled_gauge(names.BUILD_INFO, "The runtime's version.", "runtime")
         build.labels(**self._who, runtime=runtime_version).set(1)
 
-    def set_mode(self, mode: str) -> None:
+    def set_mode(self, mode: Mode) -> None:
         """The present mode."""
-        for one in MODES:
+        for one in Mode:
             self._mode.labels(**self._who, mode=one).set(one == mode)
 
     def count_judged(self, metric: MetricName, *, slow: bool) -> None:
