@@ -135,6 +135,11 @@ def cache_root() -> Path:
     return Path(configured) if configured else Path.home() / ".cache" / "backstay"
 
 
+def default_store(name: str) -> Path:
+    """Where a new cluster keeps its images."""
+    return cache_root() / "node" / name
+
+
 def recorded(name: str) -> Cluster | None:
     """The cluster as its run folder remembers it, or None when there is none."""
     run = run_root() / checked_name(name)
@@ -160,7 +165,7 @@ def settle(name: str) -> Cluster:
     others = existing()
     taken = {address for other in others for address in (other.host_address, other.node_address)}
     host, node = link_addresses(name, taken)
-    fresh = Cluster(name, run_root() / name, cache_root() / "node" / name, host, node)
+    fresh = Cluster(name, run_root() / name, default_store(name), host, node)
     fresh.run.mkdir(parents=True, exist_ok=True)
     fresh.run.chmod(0o700)
     document = {"store": str(fresh.store), "hostAddress": host, "nodeAddress": node}

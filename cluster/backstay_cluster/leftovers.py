@@ -33,8 +33,13 @@ def remember(record: Path | None = None) -> None:
 
 def remove_files(cluster: Cluster) -> None:
     """Remove this cluster's files from the shared folders."""
-    for path in [*_log_links(cluster), *_network_results(cluster)]:
+    for path in files(cluster):
         path.unlink(missing_ok=True)
+
+
+def files(cluster: Cluster) -> list[Path]:
+    """This cluster's files in the shared folders."""
+    return [*_log_links(cluster), *_network_results(cluster)]
 
 
 def restore(record: Path | None = None) -> None:

@@ -49,7 +49,7 @@ def make_cgroup(name: str) -> None:
 def cgroup_members(name: str) -> set[int]:
     """Processes in the cgroup or below it, in any hierarchy."""
     found: set[int] = set()
-    for folder in _trees(name):
+    for folder in cgroups(name):
         with contextlib.suppress(OSError):
             found.update(int(line) for line in (folder / "cgroup.procs").read_text().split())
     return found
@@ -58,7 +58,7 @@ def cgroup_members(name: str) -> set[int]:
 def remove_cgroup(name: str) -> list[Path]:
     """Remove the cgroup with all below it, and its parents where they are empty; what could not be removed."""
     left = []
-    for folder in _trees(name):
+    for folder in cgroups(name):
         try:
             folder.rmdir()
         except OSError:
@@ -93,8 +93,8 @@ def _hierarchies() -> list[Path]:
     return sorted(folder for folder in CGROUPS.iterdir() if folder.is_dir() and not folder.is_symlink())
 
 
-def _trees(name: str) -> Iterator[Path]:
-    """The cgroup's folders in all hierarchies, inner ones before outer ones."""
+def cgroups(name: str) -> Iterator[Path]:
+    """The cgroup's folders and those below, in all hierarchies, inner ones before outer ones."""
     for hierarchy in _hierarchies():
         top = hierarchy / name.lstrip("/")
         if top.is_dir():

@@ -5,8 +5,8 @@ import shutil
 import time
 from pathlib import Path
 
-from backstay_cluster import containers, leftovers, machine, mounts, netns, probe, process, running
-from backstay_cluster.cluster import Cluster, existing, recorded
+from backstay_cluster import containers, leftovers, machine, mounts, netns, probe, process, running, traces
+from backstay_cluster.cluster import Cluster, default_store, existing, recorded
 from backstay_cluster.errors import ClusterError
 from backstay_cluster.node_components import containerd
 
@@ -18,6 +18,8 @@ def run(name: str, *, purge: bool = False) -> None:
     """Remove the cluster, also half of one that a crash left. `purge` removes the images of its node, too."""
     cluster = recorded(name)
     if cluster is None:
+        if purge:
+            _remove_store(default_store(name))
         return
     _end_programs(cluster)
     _end_members(cluster)
@@ -25,10 +27,13 @@ def run(name: str, *, purge: bool = False) -> None:
     _unmount(cluster)
     _remove_cgroup(cluster)
     leftovers.remove_files(cluster)
-    shutil.rmtree(cluster.store if purge else cluster.kubelet_root, ignore_errors=True)
+    _remove_store(cluster.store if purge else cluster.kubelet_root)
     shutil.rmtree(cluster.run)
     if not any(is_node(other) for other in existing()):
         leftovers.restore()
+    left = traces.of(cluster)
+    if left:
+        raise ClusterError(f"cluster {name} is not wholly gone; left are:\n" + "\n".join(left))
 
 
 def is_node(cluster: Cluster) -> bool:
@@ -63,6 +68,12 @@ def _unmount(cluster: Cluster) -> None:
     left = mounts.below(Path("/proc/self/mountinfo").read_text(), folders)
     if left:  # removing the folders now would remove what is mounted there
         raise ClusterError(f"still mounted: {', '.join(map(str, left))}; end what uses it, then run `down` again")
+
+
+def _remove_store(folder: Path) -> None:
+    mounts.unmount_below([folder])
+    if not mounts.below(Path("/proc/self/mountinfo").read_text(), [folder]):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_cgroup(cluster: Cluster) -> None:
