@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 Value = Mapping[str, "Value"] | Sequence["Value"] | str | int | float | bool | None
 
 # Words that can neither be read as a number, date, boolean or null nor begin or end a YAML construct.
-_PLAIN = re.compile(r"[A-Za-z/.][A-Za-z0-9_/.$()<=-]*([ ,'`]+[A-Za-z0-9_/.$()<=-]+)*[.`']?")
+_PLAIN = re.compile(r"([A-Za-z/]|\.[A-Za-z])[A-Za-z0-9_/.$()<=-]*([ ,'`]+[A-Za-z0-9_/.$()<=-]+)*[.`']?")
 _NOT_STRINGS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", ".inf", ".nan"})
 
 
@@ -53,4 +53,14 @@ def _scalar(value: Value) -> str:
     """A scalar or an empty collection: JSON's spelling is YAML's too, but plain words read better without quotes."""
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _NOT_STRINGS:
         return value
-    return json.dumps(value, ensure_ascii=not isinstance(value, str) or not value.isprintable())
+    if isinstance(value, float):
+        # Without a point YAML reads a number with an exponent as text.
+        return re.sub(r"^(-?\d+)e", r"\1.0e", json.dumps(value))
+    return "".join(map(_escaped, json.dumps(value, ensure_ascii=False)))
+
+
+def _escaped(character: str) -> str:
+    """JSON escapes what lies beyond 16 bits as two halves, which YAML does not know."""
+    if character.isprintable():
+        return character
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
