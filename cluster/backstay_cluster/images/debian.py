@@ -59,19 +59,21 @@ def unpack(packages: Iterable[str], root: Path, step: Step) -> None:
             run(["dpkg-deb", "--extract", str(file), str(root)], timeout_s=300)
 
 
-def program_tree(package: str, program: str, root: Path, step: Step) -> None:
-    """In `root`: the program, as /<program's name>, and the C library it is linked with."""
+def program_tree(package: str, files: Iterable[str], root: Path, step: Step) -> None:
+    """In `root`: these files and folders of the package, programs among them, at their places, and the C library
+    that the programs are linked with."""
     with tempfile.TemporaryDirectory() as folder:
         unpacked = Path(folder)
         unpack([package, "libc6"], unpacked, step)
-        source = unpacked / program.lstrip("/")
-        if not source.is_file():
-            raise ClusterError(f"Debian's package {package} has no {program}: this needs Debian {SUITE}'s")
-        root.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, root / source.name)
-        for libraries in ("lib", "lib64"):
-            if (unpacked / libraries).is_dir():
-                shutil.copytree(unpacked / libraries, root / libraries, symlinks=True)
+        for name in (*files, "lib", "lib64"):
+            source = unpacked / name
+            if source.is_dir():
+                shutil.copytree(source, root / name, symlinks=True)
+            elif source.is_file():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, root / name)
+            else:
+                raise ClusterError(f"Debian's package {package} has no {name}: this needs Debian {SUITE}'s")
 
 
 def architecture() -> str:

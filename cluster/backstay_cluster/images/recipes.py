@@ -136,13 +136,14 @@ def _go_program(name: str) -> Recipe:
     return Recipe(name, parts, prepare, programs=(name,))
 
 
-def _debian_program(name: str, package: str) -> Recipe:
+def _debian_program(name: str, package: str, program: str, *others: str) -> Recipe:
     def parts() -> Iterable[Part]:
-        return [keys.text("packages", "\n".join(debian.package_files(package, "libc6"))), _form(package)]
+        packages = debian.package_files(package, "libc6")
+        return [keys.text("packages", "\n".join(packages)), keys.text("files", "\n".join(others)), _form(program)]
 
     def prepare(target: Target, folder: Path, step: Step) -> Build:
-        debian.program_tree(package, f"/usr/bin/{package}", folder / "root", step)
-        return _single(folder, target.reference, package)
+        debian.program_tree(package, [program, *others], folder / "root", step)
+        return _single(folder, target.reference, program)
 
     return Recipe(name, parts, prepare)
 
@@ -198,8 +199,13 @@ RECIPES = {
         _pause(),
         _go_program("coredns"),
         _go_program("minio"),
-        _debian_program("prometheus", "prometheus"),
-        _debian_program("alertmanager", "prometheus-alertmanager"),
+        _debian_program("prometheus", "prometheus", "usr/bin/prometheus"),
+        _debian_program(
+            "alertmanager",
+            "prometheus-alertmanager",
+            "usr/bin/prometheus-alertmanager",
+            "usr/share/prometheus/alertmanager",  # the templates of messages: it does not start without
+        ),
         _python(),
         _project("operator"),
         _project("runtime"),
