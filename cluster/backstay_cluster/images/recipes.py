@@ -9,10 +9,10 @@ from pathlib import Path
 
 from backstay_cluster import programs
 from backstay_cluster.errors import ClusterError
-from backstay_cluster.images import debian, keys
+from backstay_cluster.images import debian, keys, monitoring
 from backstay_cluster.images.keys import Part
 from backstay_cluster.images.workshop import Build
-from backstay_cluster.progress import Step
+from backstay_cluster.progress import Progress, Step
 from backstay_cluster.shell import run
 
 REGISTRY = "localhost/backstay"
@@ -60,8 +60,8 @@ class Recipe:
     """A fixed tag, where others must know the name beforehand; else the key."""
     base: str | None = None
     """The recipe whose image this one builds on."""
-    programs: tuple[str, ...] = ()
-    """Go programs that the image carries; they are built before `prepare` is called."""
+    program: Callable[[Progress], Path] | None = None
+    """Makes the Go program that the image carries; called before `prepare`, as it may take minutes."""
 
     def target(self) -> Target:
         """The image that the present content asks for."""
@@ -123,17 +123,25 @@ def _pause() -> Recipe:
     return Recipe("pause", parts, prepare, tag="1")
 
 
-def _go_program(name: str) -> Recipe:
+def _go_program(name: str, key: Callable[[], str], ensure: Callable[[Progress], Path]) -> Recipe:
     def parts() -> Iterable[Part]:
-        return [keys.text("program", programs.key(programs.PROGRAMS[name])), _form(name)]
+        return [keys.text("program", key()), _form(name)]
 
     def prepare(target: Target, folder: Path, step: Step) -> Build:
         step.waits_for("the copy of the program")
         (folder / "root").mkdir()
-        shutil.copy2(programs.location(programs.PROGRAMS[name]), folder / "root" / name)
+        shutil.copy2(ensure(Progress()), folder / "root" / name)
         return _single(folder, target.reference, name)
 
-    return Recipe(name, parts, prepare, programs=(name,))
+    return Recipe(name, parts, prepare, program=ensure)
+
+
+def _cluster_program(name: str) -> Recipe:
+    return _go_program(
+        name,
+        lambda: programs.key(programs.PROGRAMS[name]),
+        lambda progress: programs.ensure([name], progress)[name],
+    )
 
 
 def _debian_program(name: str, package: str, program: str, *others: str) -> Recipe:
@@ -197,9 +205,9 @@ RECIPES = {
     recipe.name: recipe
     for recipe in (
         _pause(),
-        _go_program("coredns"),
-        _go_program("minio"),
-        _debian_program("prometheus", "prometheus", "usr/bin/prometheus"),
+        _cluster_program("coredns"),
+        _cluster_program("minio"),
+        _go_program("prometheus", monitoring.key, monitoring.ensure),
         _debian_program(
             "alertmanager",
             "prometheus-alertmanager",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from backstay_cluster import locks, mounts, prerequisites, programs
+from backstay_cluster import locks, mounts, prerequisites
 from backstay_cluster.cluster import cache_root, run_root
 from backstay_cluster.errors import ClusterError
 from backstay_cluster.images import layout, recipes
@@ -90,7 +90,9 @@ def ensure(names: Iterable[str], progress: Progress, *, rebuild: bool = False) -
     if missing:
         prerequisites.require(PREREQUISITES, progress)
         # Before the lock: programs have locks of their own, and take minutes.
-        programs.ensure([program for recipe in missing for program in recipe.programs], progress)
+        for recipe in missing:
+            if recipe.program:
+                recipe.program(progress)
         with store.held():
             for recipe in missing:
                 wanted[recipe.name] = _make(recipe, store, progress, rebuild=rebuild)
