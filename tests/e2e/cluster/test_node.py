@@ -120,7 +120,7 @@ def test_logs_are_what_the_pod_wrote(cluster: ControlPlane, web: list[str]) -> N
     assert "Starting to serve" in cluster.kubectl("logs", web[0])
 
 
-def test_an_address_of_no_service_is_refused_inside_the_namespace(cluster: ControlPlane) -> None:
+def test_an_address_of_no_service_reaches_nobody(cluster: ControlPlane) -> None:
     with pytest.raises(subprocess.CalledProcessError):
         _run(cluster, "kubectl", "--server=http://10.96.200.200", "--request-timeout=5s", "get", "--raw=/")
 
