@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from backstay_contract.metric import MetricName
 pytestmark = pytest.mark.control_plane
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+SAMPLES = sorted((Path(__file__).parents[3] / "manifests" / "samples").glob("*.yaml"))
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 
 Kubectl = Callable[..., str]
@@ -159,6 +161,17 @@ def test_kubectl_explain_tells_what_a_field_means(kubectl: Kubectl) -> None:
     said = kubectl("explain", "modeldeployment.spec.model.sha256")
 
     assert "backstay push" in said
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_every_sample_is_taken(kubectl: Kubectl, sample: Path) -> None:
+    said = kubectl("create", f"--filename={sample}", "--validate=strict")
+
+    assert "modeldeployment.backstay.dev" in said
+
+
+def test_there_are_samples() -> None:
+    assert {path.stem for path in SAMPLES} >= {"cpu", "gpu", "manual-promotion"}
 
 
 def write_status(kubectl: Kubectl, wanted: status.ModelDeploymentStatus) -> None:

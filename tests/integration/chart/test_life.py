@@ -1,0 +1,216 @@
+"""helm install, upgrade and uninstall on a real API server. There is no node, so pods are made and stay pending."""
+
+import base64
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import yaml
+from backstay_cluster.control_plane import ControlPlane
+from backstay_cluster.errors import ClusterError
+from backstay_contract import names
+
+pytestmark = pytest.mark.control_plane
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "charts" / "backstay"
+CRD = f"{names.PLURAL}.{names.GROUP}"
+SAMPLE = ROOT / "manifests" / "samples" / "cpu.yaml"
+
+Helm = Callable[..., str]
+Found = TypeVar("Found")
+
+
+@pytest.fixture
+def run_helm(helm: Path, control_plane: ControlPlane, namespace: str) -> Iterator[Helm]:
+    """helm in the test's namespace. What a test leaves is removed, the CRD too: it belongs to one release."""
+
+    def run(verb: str, *arguments: str) -> str:
+        command = [str(helm), verb, *arguments, f"--namespace={namespace}", f"--kubeconfig={control_plane.kubeconfig}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    control_plane.kubectl("delete", "crd", CRD, "--ignore-not-found")
+    yield run
+    if json.loads(run("list", "--output=json")):
+        run("uninstall", "backstay", "--no-hooks")
+    control_plane.kubectl("delete", "crd", CRD, "--ignore-not-found")
+
+
+@pytest.fixture
+def get(control_plane: ControlPlane, namespace: str) -> Callable[..., Any]:
+    """An object of the test's namespace, as JSON."""
+
+    def read(*arguments: str) -> Any:
+        return json.loads(control_plane.kubectl("get", *arguments, f"--namespace={namespace}", "--output=json"))
+
+    return read
+
+
+def eventually(look: Callable[[], Found | None], *, within_s: float = 60) -> Found:
+    """What `look` finds; None means not yet."""
+    until = time.monotonic() + within_s
+    while True:
+        found = look()
+        if found is not None:
+            return found
+        assert time.monotonic() < until, "did not happen in time"
+        time.sleep(0.2)
+
+
+def a_pod_of(get: Callable[..., Any], component: str) -> Callable[[], Any]:
+    """Looks for a pod that a controller made: it passed the API server's admission."""
+
+    def look() -> Any:
+        pods = get("pods", f"--selector=app.kubernetes.io/component={component}")["items"]
+        return pods[0] if pods else None
+
+    return look
+
+
+def may(plane: ControlPlane, account: str, namespace: str, *what: str) -> bool:
+    try:
+        plane.kubectl("auth", "can-i", *what, f"--as={account}", f"--namespace={namespace}")
+    except ClusterError:
+        return False
+    return True
+
+
+def chat(namespace: str) -> str:
+    """The sample's ModelDeployment, with the operator's finalizer as a running operator would leave it."""
+    resource = next(item for item in yaml.safe_load_all(SAMPLE.read_text()) if item["kind"] == names.KIND)
+    resource["metadata"] |= {"namespace": namespace, "finalizers": [f"{names.GROUP}/operator"]}
+    return json.dumps(resource)
+
+
+def test_an_installation_makes_the_operator_and_the_crd(
+    run_helm: Helm, get: Callable[..., Any], control_plane: ControlPlane, namespace: str
+) -> None:
+    notes = run_helm("install", "backstay", str(CHART))
+
+    assert f"kubectl -n {namespace} rollout status deployment/backstay" in notes
+    pod = eventually(a_pod_of(get, "operator"))
+    assert pod["spec"]["serviceAccountName"] == "backstay"
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    assert len(base64.b64decode(get("secret", "backstay-control")["data"]["key"])) == 48
+
+
+def test_an_upgrade_keeps_the_control_key_and_takes_new_values(run_helm: Helm, get: Callable[..., Any]) -> None:
+    run_helm("install", "backstay", str(CHART))
+    before = get("secret", "backstay-control")["data"]
+
+    run_helm("upgrade", "backstay", str(CHART), "--set=image.tag=next")
+
+    assert get("secret", "backstay-control")["data"] == before
+    image = get("deployment", "backstay")["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert image == "backstay/operator:next"
+
+
+def test_an_upgrade_updates_the_crd(
+    run_helm: Helm, control_plane: ControlPlane, tmp_path: Path, namespace: str
+) -> None:
+    older = tmp_path / "backstay"
+    shutil.copytree(CHART, older)
+    crd = yaml.safe_load((older / "files" / "crd.yaml").read_text())
+    del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["rollout"]
+    (older / "files" / "crd.yaml").write_text(yaml.safe_dump(crd))
+    run_helm("install", "backstay", str(older))
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    resource = json.loads(chat(namespace))
+    resource["spec"]["rollout"] = {"retryToken": "1"}
+    applied = ("create", "--filename=-", "--validate=strict", "--dry-run=server")
+    with pytest.raises(ClusterError, match=r"unknown field .spec\.rollout"):
+        control_plane.kubectl(*applied, text=json.dumps(resource))
+
+    run_helm("upgrade", "backstay", str(CHART))
+
+    def taken() -> str | None:  # the API server serves a new schema a moment after it is stored
+        try:
+            return control_plane.kubectl(*applied, text=json.dumps(resource))
+        except ClusterError:
+            return None
+
+    assert "created" in eventually(taken)
+
+
+def test_an_uninstallation_releases_the_resources_and_keeps_them_and_the_crd(
+    run_helm: Helm, get: Callable[..., Any], control_plane: ControlPlane, namespace: str
+) -> None:
+    run_helm("install", "backstay", str(CHART))
+    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    control_plane.kubectl("create", "--filename=-", text=chat(namespace))
+    with ThreadPoolExecutor() as pool:
+        uninstalling = pool.submit(run_helm, "uninstall", "backstay", "--timeout=90s")
+        pod = eventually(a_pod_of(get, "release"))
+        account = f"system:serviceaccount:{namespace}:{pod['spec']['serviceAccountName']}"
+        command = pod["spec"]["containers"][0]["command"]
+        rights = {
+            "list": may(control_plane, account, "default", "list", names.PLURAL),
+            "patch": may(control_plane, account, namespace, "patch", names.PLURAL),
+            "delete": may(control_plane, account, namespace, "delete", names.PLURAL),
+            "secrets": may(control_plane, account, namespace, "get", "secrets"),
+        }
+        operators = get("deployments", "--selector=app.kubernetes.io/component=operator")["items"]
+        finish(control_plane, namespace, pod["metadata"]["name"])
+        uninstalling.result()
+
+    assert command == ["python", "-m", "backstay_operator", "release"]
+    assert rights == {"list": True, "patch": True, "delete": False, "secrets": False}
+    assert operators == []  # nobody is left who would put the finalizers back
+    assert get("mdep", "chat")["metadata"]["name"] == "chat"
+    assert control_plane.kubectl("get", "crd", CRD, "--output=name")
+    assert not may(control_plane, account, namespace, "patch", names.PLURAL)
+    left = get("serviceaccounts,jobs,secrets,services,deployments")["items"]
+    assert [item["metadata"]["name"] for item in left] == ["default"]
+    patch = '{"metadata": {"finalizers": null}}'
+    control_plane.kubectl("patch", "mdep", "chat", "--type=merge", f"--patch={patch}", f"--namespace={namespace}")
+
+
+def finish(plane: ControlPlane, namespace: str, pod: str) -> None:
+    """Say that the pod ended well, in place of the kubelet that is not there."""
+    patch = json.dumps({"status": {"phase": "Succeeded"}})
+    plane.kubectl("patch", "pod", pod, f"--namespace={namespace}", "--subresource=status", f"--patch={patch}")
+
+
+def test_a_release_in_watched_namespaces_has_rights_there_and_nowhere_else(
+    run_helm: Helm, control_plane: ControlPlane, namespace: str
+) -> None:
+    run_helm("install", "backstay", str(CHART), f"--set=watchNamespaces={{{namespace}}}")
+    account = f"system:serviceaccount:{namespace}:backstay"
+
+    asked = [("patch", names.PLURAL), ("create", "deployments.apps"), ("get", "pods/log"), ("create", "events")]
+    assert [may(control_plane, account, namespace, *what) for what in asked] == [True] * 4
+    assert [may(control_plane, account, "default", *what) for what in asked] == [False] * 4
+    assert not may(control_plane, account, namespace, "get", "secrets")
+    assert not may(control_plane, account, namespace, "update", names.PLURAL)
+
+
+def test_the_committed_manifest_installs_into_a_namespace_that_enforces_restricted_pods(
+    run_helm: Helm, control_plane: ControlPlane
+) -> None:
+    manifest = ROOT / "manifests" / "install.yaml"
+    control_plane.kubectl("apply", "--server-side", f"--filename={manifest}")
+    try:
+
+        def pod() -> str | None:
+            return control_plane.kubectl("get", "pods", "--namespace=backstay-system", "--output=name") or None
+
+        assert eventually(pod).startswith("pod/backstay-")
+        label = control_plane.kubectl("get", "namespace", "backstay-system", "--output=jsonpath={.metadata.labels}")
+        assert json.loads(label)["pod-security.kubernetes.io/enforce"] == "restricted"
+    finally:
+        control_plane.kubectl("delete", f"--filename={manifest}", "--wait=false")
+
+
+def test_the_committed_manifest_can_be_applied_client_side_too(run_helm: Helm, control_plane: ControlPlane) -> None:
+    crds = yaml.safe_load_all((ROOT / "manifests" / "install.yaml").read_text())
+    crd = next(item for item in crds if item["kind"] == "CustomResourceDefinition")
+
+    assert "created" in control_plane.kubectl("apply", "--filename=-", text=json.dumps(crd))

@@ -1,0 +1,268 @@
+"""The chart as helm renders it: no cluster needed, only helm."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "charts" / "backstay"
+KUBERNETES = "--kube-version=1.37.2"
+
+Object = dict[str, Any]
+
+
+def helm_does(helm: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(helm), *arguments], capture_output=True, text=True, check=False)
+
+
+def render(helm: Path, *options: str) -> dict[tuple[str, str], Object]:
+    """The rendered objects by kind and name; with a namespace in front of the name where there are several."""
+    done = helm_does(helm, "template", "backstay", str(CHART), "--namespace=ops", KUBERNETES, *options)
+    assert done.returncode == 0, done.stderr
+    objects = [item for item in yaml.safe_load_all(done.stdout) if item]
+    return {(item["kind"], item["metadata"]["name"]): item for item in objects}
+
+
+def refusal(helm: Path, *options: str) -> str:
+    done = helm_does(helm, "template", "backstay", str(CHART), KUBERNETES, *options)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def operator_pod(objects: dict[tuple[str, str], Object]) -> Object:
+    pod: Object = objects["Deployment", "backstay"]["spec"]["template"]["spec"]
+    return pod
+
+
+def environment(pod: Object) -> dict[str, str]:
+    return {item["name"]: item["value"] for item in pod["containers"][0]["env"]}
+
+
+def allowed(role: Object) -> set[tuple[str, str, str]]:
+    """What a role allows, as (group, resource, verb)."""
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_the_chart_is_lint_clean(helm: Path) -> None:
+    done = helm_does(helm, "lint", "--strict", str(CHART), KUBERNETES)
+
+    assert done.returncode == 0, done.stdout
+    assert "[WARNING]" not in done.stdout
+
+
+def test_the_committed_manifest_is_the_rendered_chart(helm: Path) -> None:
+    # The program finds the same helm by itself; it names what is stale.
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "generate.py"), "--check", "--require-helm"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+class TestValues:
+    @pytest.mark.parametrize(
+        ("option", "field"),
+        [
+            ("--set=replicas=2", "replicas"),
+            ("--set=image.tagg=x", "tagg"),
+            ("--set=image.pullPolicy=Sometimes", "image/pullPolicy"),
+            ("--set=image.digest=sha256:12", "image/digest"),
+            ("--set=image.repository=", "image/repository"),
+            ("--set=watchNamespaces={Bad_Name}", "watchNamespaces/0"),
+            ("--set=watchNamespaces={a,a}", "watchNamespaces"),
+            ("--set=prometheus.url=prometheus:9090", "prometheus/url"),
+            ("--set=log.format=xml", "log/format"),
+            ("--set-string=crds.install=yes", "crds/install"),
+            ("--set=metrics.serviceMonitor.interval=often", "metrics/serviceMonitor/interval"),
+            ("--set=uninstallHook.timeoutSeconds=0", "uninstallHook/timeoutSeconds"),
+            ("--set=podLabels.a=1", "podLabels/a"),
+        ],
+    )
+    def test_a_wrong_value_is_refused_with_its_name(self, helm: Path, option: str, field: str) -> None:
+        assert field in refusal(helm, option)
+
+    def test_every_value_is_in_the_schema_with_its_default(self) -> None:
+        schema = json.loads((CHART / "values.schema.json").read_text())
+        values = yaml.safe_load((CHART / "values.yaml").read_text())
+
+        assert set(values) | {"global"} == set(schema["properties"])
+
+    def test_every_value_has_a_use(self) -> None:
+        templates = "".join(file.read_text() for file in (CHART / "templates").iterdir())
+        values = yaml.safe_load((CHART / "values.yaml").read_text())
+
+        assert [name for name in values if f".Values.{name}" not in templates] == []
+
+    def test_a_digest_wins_over_a_tag(self, helm: Path) -> None:
+        digest = "sha256:" + "0" * 64
+        options = [f"--set={image}.tag=v9,{image}.digest={digest}" for image in ("image", "runtimeImage")]
+
+        pod = operator_pod(render(helm, *options))
+
+        assert pod["containers"][0]["image"] == f"backstay/operator@{digest}"
+        assert environment(pod)["BACKSTAY_RUNTIME_IMAGE"] == f"backstay/runtime@{digest}"
+
+    def test_without_a_tag_both_images_have_the_charts_version(self, helm: Path) -> None:
+        version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+
+        pod = operator_pod(render(helm))
+
+        assert pod["containers"][0]["image"] == f"backstay/operator:{version}"
+        assert environment(pod)["BACKSTAY_RUNTIME_IMAGE"] == f"backstay/runtime:{version}"
+
+    def test_a_long_release_name_still_gives_names_that_kubernetes_takes(self, helm: Path) -> None:
+        done = helm_does(helm, "template", "r" * 53, str(CHART), KUBERNETES)
+
+        names = [item["metadata"]["name"] for item in yaml.safe_load_all(done.stdout) if item]
+        assert names
+        assert all(len(name) <= 63 for name in names)
+
+    def test_prometheus_is_passed_on_only_where_it_is_set(self, helm: Path) -> None:
+        with_it = environment(operator_pod(render(helm, "--set=prometheus.url=http://prometheus:9090")))
+
+        assert with_it["BACKSTAY_PROMETHEUS_URL"] == "http://prometheus:9090"
+        assert "BACKSTAY_PROMETHEUS_URL" not in environment(operator_pod(render(helm)))
+
+
+class TestPod:
+    @pytest.mark.parametrize("kind_and_name", [("Deployment", "backstay"), ("Job", "backstay-release")])
+    def test_it_is_hardened(self, helm: Path, kind_and_name: tuple[str, str]) -> None:
+        pod = render(helm)[kind_and_name]["spec"]["template"]["spec"]
+        container = pod["containers"][0]["securityContext"]
+
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["readOnlyRootFilesystem"] is True
+        assert container["allowPrivilegeEscalation"] is False
+        assert container["capabilities"] == {"drop": ["ALL"]}
+
+    def test_there_is_one_operator_at_a_time(self, helm: Path) -> None:
+        spec = render(helm)["Deployment", "backstay"]["spec"]
+
+        assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+    def test_it_has_probes_and_resources(self, helm: Path) -> None:
+        container = operator_pod(render(helm))["containers"][0]
+
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            assert container[probe]["httpGet"] == {"path": "/healthz", "port": "health"}
+        assert container["resources"]["requests"]["cpu"]
+        assert container["resources"]["limits"]["memory"]
+
+    def test_the_metrics_service_selects_the_operators_pod_and_not_the_hooks(self, helm: Path) -> None:
+        objects = render(helm)
+        selector = objects["Service", "backstay-metrics"]["spec"]["selector"].items()
+
+        assert selector <= objects["Deployment", "backstay"]["spec"]["template"]["metadata"]["labels"].items()
+        assert not selector <= objects["Job", "backstay-release"]["spec"]["template"]["metadata"]["labels"].items()
+
+
+class TestRights:
+    def test_the_operator_may_do_this_and_nothing_more(self, helm: Path) -> None:
+        expected = {
+            ("backstay.dev", "modeldeployments"): "get list watch patch",
+            ("backstay.dev", "modeldeployments/status"): "get patch",
+            ("apps", "deployments"): "get list watch create patch delete",
+            ("", "services"): "get list watch create patch delete",
+            ("", "pods"): "get list watch",
+            ("", "pods/log"): "get",
+            ("discovery.k8s.io", "endpointslices"): "get list watch",
+            ("", "events"): "create patch",
+            ("events.k8s.io", "events"): "create patch",
+        }
+
+        assert allowed(render(helm)["ClusterRole", "backstay"]) == {
+            (*where, verb) for where, verbs in expected.items() for verb in verbs.split()
+        }
+
+    def test_nothing_in_the_chart_may_read_secrets_or_use_a_wildcard(self, helm: Path) -> None:
+        roles = [item for (kind, _), item in render(helm).items() if kind == "ClusterRole"]
+
+        assert len(roles) == 2
+        for role in roles:
+            assert not any("*" in part or "secrets" in part for right in allowed(role) for part in right)
+
+    def test_the_uninstall_hook_may_only_find_and_patch_the_resources(self, helm: Path) -> None:
+        assert allowed(render(helm)["ClusterRole", "backstay-release"]) == {
+            ("backstay.dev", "modeldeployments", "list"),
+            ("backstay.dev", "modeldeployments", "patch"),
+        }
+
+    def test_with_watched_namespaces_there_is_a_role_in_each_and_none_for_the_cluster(self, helm: Path) -> None:
+        done = helm_does(
+            helm, "template", "backstay", str(CHART), "--namespace=ops", KUBERNETES, "--set=watchNamespaces={one,two}"
+        )
+        objects = [item for item in yaml.safe_load_all(done.stdout) if item]
+
+        places = {(o["kind"], o["metadata"].get("namespace")) for o in objects if "Role" in o["kind"]}
+        assert places == {(kind, place) for kind in ("Role", "RoleBinding") for place in ("one", "two")}
+        subjects = [o["subjects"][0] for o in objects if o["kind"] == "RoleBinding"]
+        assert {subject["namespace"] for subject in subjects} == {"ops"}
+        deployment = next(o for o in objects if o["kind"] == "Deployment")
+        assert environment(deployment["spec"]["template"]["spec"])["BACKSTAY_WATCH_NAMESPACES"] == "one,two"
+
+
+class TestSecret:
+    def test_two_installations_have_two_keys(self, helm: Path) -> None:
+        one, other = (render(helm)["Secret", "backstay-control"]["data"]["key"] for _ in range(2))
+
+        assert one != other
+
+    def test_an_existing_secret_is_used_and_none_is_made(self, helm: Path) -> None:
+        objects = render(helm, "--set=control.existingSecret=mine")
+
+        assert not [name for kind, name in objects if kind == "Secret"]
+        assert operator_pod(objects)["volumes"][0]["secret"]["secretName"] == "mine"
+
+    def test_the_committed_manifest_holds_no_key(self) -> None:
+        objects = list(yaml.safe_load_all((ROOT / "manifests" / "install.yaml").read_text()))
+
+        assert "Secret" not in {item["kind"] for item in objects}
+
+
+class TestOptionalParts:
+    MONITORING = ("monitoring.coreos.com/v1/ServiceMonitor", "monitoring.coreos.com/v1/PrometheusRule")
+
+    def test_monitoring_objects_are_made_only_where_their_kinds_exist(self, helm: Path) -> None:
+        without = {kind for kind, _ in render(helm)}
+        with_them = {kind for kind, _ in render(helm, *(f"--api-versions={kind}" for kind in self.MONITORING))}
+
+        assert with_them - without == {"ServiceMonitor", "PrometheusRule"}
+
+    def test_they_can_be_switched_off(self, helm: Path) -> None:
+        options = [f"--api-versions={kind}" for kind in self.MONITORING]
+        off = "--set=metrics.serviceMonitor.enabled=false,metrics.prometheusRule.enabled=false"
+
+        assert not {"ServiceMonitor", "PrometheusRule"} & {kind for kind, _ in render(helm, *options, off)}
+
+    def test_the_monitor_selects_the_metrics_service(self, helm: Path) -> None:
+        objects = render(helm, f"--api-versions={self.MONITORING[0]}")
+        selector = objects["ServiceMonitor", "backstay"]["spec"]["selector"]["matchLabels"]
+
+        assert selector.items() <= objects["Service", "backstay-metrics"]["metadata"]["labels"].items()
+
+    def test_the_crd_and_the_hook_can_be_left_out(self, helm: Path) -> None:
+        kinds = {kind for kind, _ in render(helm, "--set=crds.install=false,uninstallHook.enabled=false")}
+
+        assert not {"CustomResourceDefinition", "Job"} & kinds
+
+    def test_the_crd_is_the_committed_one_and_stays_after_an_uninstall(self, helm: Path) -> None:
+        committed = yaml.safe_load((ROOT / "crds" / "backstay.dev_modeldeployments.yaml").read_text())
+
+        rendered = render(helm)["CustomResourceDefinition", committed["metadata"]["name"]]
+        assert rendered["spec"] == committed["spec"]
+        assert rendered["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
