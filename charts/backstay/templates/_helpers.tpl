@@ -83,7 +83,7 @@ capabilities:
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [get, list, watch]
-- apiGroups: ["", events.k8s.io]
+- apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
 {{- end }}
@@ -92,7 +92,7 @@ capabilities:
 {{- define "backstay.releaseRules" -}}
 - apiGroups: [backstay.dev]
   resources: [modeldeployments]
-  verbs: [list, patch]
+  verbs: [get, list, patch]
 {{- end }}
 
 {{/*

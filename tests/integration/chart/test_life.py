@@ -86,7 +86,7 @@ def may(plane: ControlPlane, account: str, namespace: str, *what: str) -> bool:
 def chat(namespace: str) -> str:
     """The sample's ModelDeployment, with the operator's finalizer as a running operator would leave it."""
     resource = next(item for item in yaml.safe_load_all(SAMPLE.read_text()) if item["kind"] == names.KIND)
-    resource["metadata"] |= {"namespace": namespace, "finalizers": [f"{names.GROUP}/operator"]}
+    resource["metadata"] |= {"namespace": namespace, "finalizers": [f"{names.GROUP}/teardown"]}
     return json.dumps(resource)
 
 
@@ -152,9 +152,9 @@ def test_an_uninstallation_releases_the_resources_and_keeps_them_and_the_crd(
         account = f"system:serviceaccount:{namespace}:{pod['spec']['serviceAccountName']}"
         command = pod["spec"]["containers"][0]["command"]
         rights = {
-            "list": may(control_plane, account, "default", "list", names.PLURAL),
-            "patch": may(control_plane, account, namespace, "patch", names.PLURAL),
-            "delete": may(control_plane, account, namespace, "delete", names.PLURAL),
+            "list": may(control_plane, account, "default", "list", CRD),
+            "patch": may(control_plane, account, namespace, "patch", CRD),
+            "delete": may(control_plane, account, namespace, "delete", CRD),
             "secrets": may(control_plane, account, namespace, "get", "secrets"),
         }
         operators = get("deployments", "--selector=app.kubernetes.io/component=operator")["items"]
@@ -166,7 +166,7 @@ def test_an_uninstallation_releases_the_resources_and_keeps_them_and_the_crd(
     assert operators == []  # nobody is left who would put the finalizers back
     assert get("mdep", "chat")["metadata"]["name"] == "chat"
     assert control_plane.kubectl("get", "crd", CRD, "--output=name")
-    assert not may(control_plane, account, namespace, "patch", names.PLURAL)
+    assert not may(control_plane, account, namespace, "patch", CRD)
     left = get("serviceaccounts,jobs,secrets,services,deployments")["items"]
     assert [item["metadata"]["name"] for item in left] == ["default"]
     patch = '{"metadata": {"finalizers": null}}'
@@ -185,11 +185,16 @@ def test_a_release_in_watched_namespaces_has_rights_there_and_nowhere_else(
     run_helm("install", "backstay", str(CHART), f"--set=watchNamespaces={{{namespace}}}")
     account = f"system:serviceaccount:{namespace}:backstay"
 
-    asked = [("patch", names.PLURAL), ("create", "deployments.apps"), ("get", "pods/log"), ("create", "events")]
+    asked = [
+        ("patch", CRD),
+        ("create", "deployments.apps"),
+        ("get", "pods/log"),
+        ("create", "events.events.k8s.io"),
+    ]
     assert [may(control_plane, account, namespace, *what) for what in asked] == [True] * 4
     assert [may(control_plane, account, "default", *what) for what in asked] == [False] * 4
     assert not may(control_plane, account, namespace, "get", "secrets")
-    assert not may(control_plane, account, namespace, "update", names.PLURAL)
+    assert not may(control_plane, account, namespace, "update", CRD)
 
 
 def test_the_committed_manifest_installs_into_a_namespace_that_enforces_restricted_pods(

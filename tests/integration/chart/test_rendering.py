@@ -181,7 +181,6 @@ class TestRights:
             ("", "pods"): "get list watch",
             ("", "pods/log"): "get",
             ("discovery.k8s.io", "endpointslices"): "get list watch",
-            ("", "events"): "create patch",
             ("events.k8s.io", "events"): "create patch",
         }
 
@@ -198,6 +197,7 @@ class TestRights:
 
     def test_the_uninstall_hook_may_only_find_and_patch_the_resources(self, helm: Path) -> None:
         assert allowed(render(helm)["ClusterRole", "backstay-release"]) == {
+            ("backstay.dev", "modeldeployments", "get"),
             ("backstay.dev", "modeldeployments", "list"),
             ("backstay.dev", "modeldeployments", "patch"),
         }
@@ -212,6 +212,8 @@ class TestRights:
         assert places == {(kind, place) for kind in ("Role", "RoleBinding") for place in ("one", "two")}
         subjects = [o["subjects"][0] for o in objects if o["kind"] == "RoleBinding"]
         assert {subject["namespace"] for subject in subjects} == {"ops"}
+        job = next(o for o in objects if o["kind"] == "Job")["spec"]["template"]["spec"]["containers"][0]
+        assert job["args"] == ["--namespace=one", "--namespace=two"]
         deployment = next(o for o in objects if o["kind"] == "Deployment")
         assert environment(deployment["spec"]["template"]["spec"])["BACKSTAY_WATCH_NAMESPACES"] == "one,two"
 
@@ -248,6 +250,14 @@ class TestOptionalParts:
         off = "--set=metrics.serviceMonitor.enabled=false,metrics.prometheusRule.enabled=false"
 
         assert not {"ServiceMonitor", "PrometheusRule"} & {kind for kind, _ in render(helm, *options, off)}
+
+    def test_alerts_reach_prometheus_with_its_own_templates_in_them(self, helm: Path) -> None:
+        rule = render(helm, f"--api-versions={self.MONITORING[1]}")["PrometheusRule", "backstay"]
+        alerts = {alert["alert"]: alert for alert in rule["spec"]["groups"][0]["rules"]}
+
+        assert 'job="backstay-metrics", namespace="ops"' in alerts["BackstayOperatorDown"]["expr"]
+        summary = alerts["BackstayNeedsAPerson"]["annotations"]["summary"]
+        assert summary == "ModelDeployment {{ $labels.namespace }}/{{ $labels.name }} is {{ $labels.phase }}"
 
     def test_the_monitor_selects_the_metrics_service(self, helm: Path) -> None:
         objects = render(helm, f"--api-versions={self.MONITORING[0]}")
