@@ -9,10 +9,9 @@ from backstay_contract.resource import ModelDeploymentSpec, parse_spec
 from backstay_contract.status import ModelDeploymentStatus, parse_status
 
 from backstay_cli import console
-from backstay_cli.commands.cluster_options import Context, Name, Namespace
+from backstay_cli.commands.cluster_options import Context, Name, Namespace, cluster_of
 from backstay_cli.errors import EXIT_HELP
 from backstay_cli.resource import ask as asks
-from backstay_cli.resource.cluster import Cluster
 
 Ask = Callable[[ModelDeploymentSpec, ModelDeploymentStatus], dict[str, Any]]
 
@@ -48,7 +47,7 @@ promote.__doc__ = f"""Let the candidate that waits for a person (rollout.promoti
 
 
 def _change(name: str, namespace: str | None, context: str | None, ask: Ask) -> None:
-    cluster = Cluster(context)
+    cluster = cluster_of(context)
     where = namespace or cluster.namespace
     found = cluster.get(name, where)
     patch = ask(parse_spec(found["spec"]), parse_status(found.get("status") or {}))

@@ -42,6 +42,9 @@ def push(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Describe and look, but send nothing.")] = False,
     create_bucket: Annotated[bool, typer.Option("--create-bucket", help="Make the bucket if there is none.")] = False,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Replace files that a push which was cut off has left there.")
+    ] = False,
     endpoint: options.Endpoint = None,
     region: options.Region = None,
     access_key_file: options.AccessKeyFile = None,
@@ -62,7 +65,7 @@ def push(
     plan = pushes.look(store, description)
     if not dry_run:
         with console.bar(f"pushing to {location}", plan.bytes_to_send) as advance:
-            pushes.push(store, folder, description, plan, advance)
+            pushes.push(store, folder, description, plan, advance, take_over=take_over)
     _tell(store, description, plan, time.monotonic() - began, dry_run=dry_run, output=output)
 
 
@@ -72,7 +75,8 @@ Files go first, the manifest last: a model whose push was cut off is not there a
 what is missing. A file counts as there when size and digest are the ones recorded with its object; whoever can write
 to the bucket could forge that, so it only saves time: every pull hashes every byte.
 
-A published model is never replaced. Pickles, Git-LFS pointers and unfinished downloads are refused.
+A published model is never replaced, and two pushes to one place cannot both succeed. Pickles, Git-LFS pointers and
+unfinished downloads are refused.
 
 {EXIT_HELP}
 """
@@ -107,9 +111,10 @@ def _tell(
     store: Store, description: Description, plan: pushes.Plan, seconds: float, *, dry_run: bool, output: Output
 ) -> None:
     sent = "would be sent" if dry_run else "sent"
+    files = (*plan.send, *plan.foreign)
     there = ", was published before" if plan.published else ""
     console.note(
-        f"{store.location}: {len(plan.send)} files ({plan.bytes_to_send} bytes) {sent}, "
+        f"{store.location}: {len(files)} files ({plan.bytes_to_send} bytes) {sent}, "
         f"{len(plan.keep)} were there{there}; {seconds:.1f} s"
     )
     if output is Output.JSON:
@@ -118,7 +123,7 @@ def _tell(
                 "uri": str(store.location),
                 "digest": description.digest,
                 "dryRun": dry_run,
-                "sent": [file.path for file in plan.send],
+                "sent": [file.path for file in files],
                 "kept": [file.path for file in plan.keep],
                 "bytesSent": plan.bytes_to_send,
                 "seconds": round(seconds, 3),

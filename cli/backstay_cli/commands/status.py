@@ -12,10 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from backstay_cli import console
-from backstay_cli.commands.cluster_options import Context, Namespace
+from backstay_cli.commands.cluster_options import Context, Namespace, cluster_of
 from backstay_cli.errors import EXIT_HELP, usage
 from backstay_cli.resource import view
-from backstay_cli.resource.cluster import Cluster
 
 WATCH_SECONDS = 2.0
 
@@ -36,7 +35,7 @@ def status(
 ) -> None:
     if name is not None and all_namespaces:
         raise usage("NAME and --all-namespaces: give one of them")
-    cluster = Cluster(context)
+    cluster = cluster_of(context)
     where = namespace or cluster.namespace
 
     def read() -> list[dict[str, Any]]:

@@ -24,22 +24,29 @@ class Plan(NamedTuple):
     send: tuple[ModelFile, ...]
     keep: tuple[ModelFile, ...]
     """Objects whose size and recorded digest are the file's."""
+    foreign: tuple[ModelFile, ...]
+    """Files in whose places are other bytes, from a push that was cut off or of another model."""
     published: bool
     """The same manifest is there already."""
 
     @property
     def bytes_to_send(self) -> int:
-        return sum(file.size for file in self.send)
+        return sum(file.size for file in (*self.send, *self.foreign))
 
 
 def make_plan(files: Iterable[ModelFile], stored: Iterable[Stored | None], published: bool) -> Plan:
     """Which files are sent, given what the storage has of each. Pure."""
     send: list[ModelFile] = []
     keep: list[ModelFile] = []
+    foreign: list[ModelFile] = []
     for file, there in zip(files, stored, strict=True):
-        same = there is not None and (there.size, there.sha256) == (file.size, digests.hex_of(file.sha256))
-        (keep if same else send).append(file)
-    return Plan(tuple(send), tuple(keep), published)
+        if there is None:
+            send.append(file)
+        elif (there.size, there.sha256) == (file.size, digests.hex_of(file.sha256)):
+            keep.append(file)
+        else:
+            foreign.append(file)
+    return Plan(tuple(send), tuple(keep), tuple(foreign), published)
 
 
 def look(store: Store, description: Description) -> Plan:
@@ -50,16 +57,28 @@ def look(store: Store, description: Description) -> Plan:
     return make_plan(description.manifest.files, stored, published)
 
 
-def push(store: Store, folder: Path, description: Description, plan: Plan, advance: Advance) -> None:
-    """Carries out a plan. Raises CliError; what was sent until then is kept for the next push."""
-    for file in plan.send:
-        upload(store, folder / file.path, file.path, file.size, digests.hex_of(file.sha256), advance)
+def push(
+    store: Store, folder: Path, description: Description, plan: Plan, advance: Advance, *, take_over: bool = False
+) -> None:
+    """Carries out a plan; `take_over` replaces other bytes. Raises CliError; what was sent is kept for the next push.
+
+    Every write but those of a taken-over push succeeds only where nothing is: pushes at the same time cannot spoil
+    each other, and a published model cannot be spoilt by a push at all.
+    """
+    if plan.foreign and not take_over:
+        raise refused(
+            f"{store.location}: {plan.foreign[0].path} is there with other bytes, from another push; push under a "
+            "prefix of its own, or replace what a push that was cut off has left with --take-over"
+        )
+    for file in (*plan.send, *plan.foreign):
+        sha256 = digests.hex_of(file.sha256)
+        upload(store, folder / file.path, file.path, file.size, sha256, advance, take_over=file in plan.foreign)
     if plan.published:
         return
-    # Everything the manifest names is there before the manifest is, also if another push wrote in between.
-    rest = look(store, description)
-    if rest.send:
-        raise refused(f"{store.location}: {rest.send[0].path} was changed by another push meanwhile; push again")
+    # Everything the manifest names is there before the manifest is, whoever else wrote meanwhile.
+    now = look(store, description)
+    for file in (*now.send, *now.foreign):
+        raise refused(f"{store.location}: {file.path} was changed by somebody else meanwhile; push again")
     if not store.put_new(MANIFEST_FILE, description.data):
         _published(store, description)
 

@@ -115,6 +115,8 @@ class Store:
 def failure(status: int, code: str, where: str) -> CliError:
     """The error for an answer of the storage. Pure."""
     said = f"{status} {code}".strip()
+    if code in ("PreconditionFailed", "InvalidPart", "NoSuchUpload"):
+        return CliError(f"{where}: another push writes to the same place; push again when it is over", Exit.REFUSED)
     if status == 404:
         return CliError(f"{where} does not exist ({said})", Exit.NOT_FOUND)
     if status in (401, 403):

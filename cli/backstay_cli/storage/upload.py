@@ -6,10 +6,11 @@ only saves time: the file is hashed in one pass while its parts are sent, and ev
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import Semaphore
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from minio.datatypes import Part, Upload
 from minio.error import S3Error
@@ -22,6 +23,10 @@ PART_BYTES = 16 * MIB
 MAX_PARTS = 10_000
 PARALLEL = 4
 
+Headers = dict[str, str | list[str] | tuple[str]]
+ONLY_NEW: Headers = {"If-None-Match": "*"}
+"""Check and write in one step: two pushes to one place cannot both succeed."""
+
 Advance = Callable[[int], None]
 """Called with the number of bytes that are now in the storage."""
 
@@ -31,32 +36,36 @@ def part_bytes(size: int) -> int:
     return max(PART_BYTES, -(-size // (MAX_PARTS * MIB)) * MIB)
 
 
-def upload(store: Store, file: Path, path: str, size: int, sha256: str, advance: Advance) -> None:
+def upload(
+    store: Store, file: Path, path: str, size: int, sha256: str, advance: Advance, *, take_over: bool = False
+) -> None:
     """Puts `file` under the model's path with its recorded digest (`sha256`: hex digits).
 
-    Raises CliError when the file's bytes are not that digest's any more, or the storage fails.
+    An object that is there is replaced only with `take_over`. Raises CliError when there is one, when the file's
+    bytes are not that digest's any more, or when the storage fails.
     """
+    headers = _headers(sha256) if take_over else _headers(sha256) | ONLY_NEW
     with store.told_apart(store.location.key(path)):
         if size <= PART_BYTES:
-            _put_whole(store, file, path, size, sha256)
+            _put_whole(store, file, path, size, sha256, headers)
             advance(size)
-        else:
-            one = _Multipart(store, path, size, sha256)
-            one.put(file, advance, resume=True)
-            stored = store.stat(path)
-            if stored is None or stored.sha256 != sha256:
-                # The unfinished upload that was taken up had been begun for other bytes.
-                one.put(file, lambda _: None, resume=False)
+            return
+        _Multipart(store, path, size, sha256, headers).put(file, advance, resume=True)
+        stored = store.stat(path)
+        if stored is None or stored.sha256 != sha256:
+            # The unfinished upload that was taken up had been begun for other bytes, and recorded their digest.
+            _Multipart(store, path, size, sha256, _headers(sha256)).put(file, lambda _: None, resume=False)
 
 
-def _headers(sha256: str) -> dict[str, str | list[str] | tuple[str]]:
+def _headers(sha256: str) -> Headers:
     return {"Content-Type": "application/octet-stream", SHA256_HEADER: sha256}
 
 
-def _put_whole(store: Store, file: Path, path: str, size: int, sha256: str) -> None:
+def _put_whole(store: Store, file: Path, path: str, size: int, sha256: str, headers: Headers) -> None:
     data = file.read_bytes()
     _check(file, size, len(data), sha256, hashlib.sha256(data).hexdigest())
-    store.client._put_object(store.location.bucket, store.location.key(path), data, _headers(sha256))
+    # put_object of the library can send neither a condition nor parts that are there already: hence its inner calls.
+    store.client._put_object(store.location.bucket, store.location.key(path), data, headers)
 
 
 def _check(file: Path, size: int, found: int, sha256: str, actual: str) -> None:
@@ -67,10 +76,10 @@ def _check(file: Path, size: int, found: int, sha256: str, actual: str) -> None:
 class _Multipart:
     """One object that is sent in parts."""
 
-    def __init__(self, store: Store, path: str, size: int, sha256: str) -> None:
+    def __init__(self, store: Store, path: str, size: int, sha256: str, headers: Headers) -> None:
         self._client, self._bucket = store.client, store.location.bucket
         self._key = store.location.key(path)
-        self._size, self._sha256 = size, sha256
+        self._size, self._sha256, self._headers = size, sha256, headers
         self._part_bytes = part_bytes(size)
 
     def put(self, file: Path, advance: Advance, *, resume: bool) -> None:
@@ -96,7 +105,23 @@ class _Multipart:
         if (total, hashed.hexdigest()) != (self._size, self._sha256):
             self._client._abort_multipart_upload(self._bucket, self._key, upload_id)
             _check(file, self._size, total, self._sha256, hashed.hexdigest())
-        self._client._complete_multipart_upload(self._bucket, self._key, upload_id, parts)
+        self._complete(upload_id, parts)
+
+    def _complete(self, upload_id: str, parts: Iterable[Part]) -> None:
+        root = Element("CompleteMultipartUpload")
+        for part in parts:
+            entry = SubElement(root, "Part")
+            SubElement(entry, "PartNumber").text = str(part.part_number)
+            SubElement(entry, "ETag").text = f'"{part.etag}"'
+        condition = {name: value for name, value in self._headers.items() if name in ONLY_NEW}
+        self._client._execute(
+            "POST",
+            self._bucket,
+            self._key,
+            body=tostring(root),
+            headers={"Content-Type": "application/xml"} | condition,
+            query_params={"uploadId": upload_id},
+        )
 
     def _parts(self, file: Path) -> Iterator[bytes]:
         with file.open("rb", buffering=0) as opened:
@@ -119,7 +144,7 @@ class _Multipart:
             self._client._abort_multipart_upload(self._bucket, self._key, str(old.upload_id))
         if taken is not None and taken.upload_id is not None:
             return taken.upload_id, {part.part_number: part for part in self._present(taken.upload_id)}
-        return self._client._create_multipart_upload(self._bucket, self._key, _headers(self._sha256)), {}
+        return self._client._create_multipart_upload(self._bucket, self._key, dict(self._headers)), {}
 
     def _uploads(self) -> list[Upload]:
         try:
