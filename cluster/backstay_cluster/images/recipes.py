@@ -21,6 +21,7 @@ USER = "65532:65532"
 PROJECT = programs.SOURCES.parent
 """The folder of the Dockerfiles."""
 PAUSE_SOURCE = Path(__file__).with_name("pause.c")
+PAUSE_FLAGS = ("-Os", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-s")
 CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 MEMBER_FILES = tuple(f"{member}/pyproject.toml" for member in ("contract", "operator", "runtime", "cli", "cluster"))
@@ -109,15 +110,13 @@ def _single(folder: Path, reference: str, entry: str) -> Build:
 
 
 def _pause() -> Recipe:
-    flags = ["-Os", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector", "-s"]
-
     def parts() -> Iterable[Part]:
-        return [("pause.c", PAUSE_SOURCE.read_bytes()), keys.text("flags", " ".join(flags)), _form("pause")]
+        return [("pause.c", PAUSE_SOURCE.read_bytes()), keys.text("flags", " ".join(PAUSE_FLAGS)), _form("pause")]
 
     def prepare(target: Target, folder: Path, step: Step) -> Build:
         step.waits_for("gcc")
         (folder / "root").mkdir()
-        run(["gcc", *flags, "-o", str(folder / "root" / "pause"), str(PAUSE_SOURCE)])
+        run(["gcc", *PAUSE_FLAGS, "-o", str(folder / "root" / "pause"), str(PAUSE_SOURCE)])
         return _single(folder, target.reference, "pause")
 
     return Recipe("pause", parts, prepare, tag="1")
