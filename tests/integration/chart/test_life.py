@@ -83,6 +83,11 @@ def may(plane: ControlPlane, account: str, namespace: str, *what: str) -> bool:
     return True
 
 
+def becomes(wanted: bool, plane: ControlPlane, account: str, namespace: str, *what: str) -> None:
+    """Wait until the account may, or may not: the API server knows of a new role a moment after it is stored."""
+    eventually(lambda: True if may(plane, account, namespace, *what) is wanted else None)
+
+
 def chat(namespace: str) -> str:
     """The sample's ModelDeployment, with the operator's finalizer as a running operator would leave it."""
     resource = next(item for item in yaml.safe_load_all(SAMPLE.read_text()) if item["kind"] == names.KIND)
@@ -151,22 +156,19 @@ def test_an_uninstallation_releases_the_resources_and_keeps_them_and_the_crd(
         pod = eventually(a_pod_of(get, "release"))
         account = f"system:serviceaccount:{namespace}:{pod['spec']['serviceAccountName']}"
         command = pod["spec"]["containers"][0]["command"]
-        rights = {
-            "list": may(control_plane, account, "default", "list", CRD),
-            "patch": may(control_plane, account, namespace, "patch", CRD),
-            "delete": may(control_plane, account, namespace, "delete", CRD),
-            "secrets": may(control_plane, account, namespace, "get", "secrets"),
-        }
+        becomes(True, control_plane, account, "default", "list", CRD)
+        becomes(True, control_plane, account, namespace, "patch", CRD)
+        more = [may(control_plane, account, namespace, *what) for what in (("delete", CRD), ("get", "secrets"))]
         operators = get("deployments", "--selector=app.kubernetes.io/component=operator")["items"]
         finish(control_plane, namespace, pod["metadata"]["name"])
         uninstalling.result()
 
     assert command == ["python", "-m", "backstay_operator", "release"]
-    assert rights == {"list": True, "patch": True, "delete": False, "secrets": False}
+    assert more == [False, False]
     assert operators == []  # nobody is left who would put the finalizers back
     assert get("mdep", "chat")["metadata"]["name"] == "chat"
     assert control_plane.kubectl("get", "crd", CRD, "--output=name")
-    assert not may(control_plane, account, namespace, "patch", CRD)
+    becomes(False, control_plane, account, namespace, "patch", CRD)
     left = get("serviceaccounts,jobs,secrets,services,deployments")["items"]
     assert [item["metadata"]["name"] for item in left] == ["default"]
     patch = '{"metadata": {"finalizers": null}}'
@@ -191,7 +193,8 @@ def test_a_release_in_watched_namespaces_has_rights_there_and_nowhere_else(
         ("get", "pods/log"),
         ("create", "events.events.k8s.io"),
     ]
-    assert [may(control_plane, account, namespace, *what) for what in asked] == [True] * 4
+    for what in asked:
+        becomes(True, control_plane, account, namespace, *what)
     assert [may(control_plane, account, "default", *what) for what in asked] == [False] * 4
     assert not may(control_plane, account, namespace, "get", "secrets")
     assert not may(control_plane, account, namespace, "update", CRD)
