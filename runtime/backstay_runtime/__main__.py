@@ -1,5 +1,6 @@
 """`python -m backstay_runtime pull|serve`: the entry points of the runtime's image."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,6 +14,9 @@ def main(argv: Sequence[str]) -> int:
 
         return pull(argv[1:])
     if argv and argv[0] == "serve":
+        # Read by OpenMP when torch is imported. Threads that spin while they wait take the processor from whoever
+        # has work: on a busy machine of two processors a step took ten times as long.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         from backstay_runtime.serve import main as serve  # noqa: PLC0415
 
         return serve(argv[1:])

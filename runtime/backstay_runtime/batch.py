@@ -1,20 +1,37 @@
-"""How one step's chunks are laid out as rows. Pure: lists of numbers, no torch."""
+"""How one step's slices of sequences are laid out as rows. Pure: lists of numbers, no torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backstay_runtime.kv.blocks import PADDING_BLOCK
-from backstay_runtime.schedule.scheduler import Chunk
 
 _TOLERATED_PADDING = 2.0
 """Blocks gathered over blocks in use, up to which sequences of unequal length decode in one group."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows that are attended together: one chunk of a prompt, or one token each of several sequences."""
+class Slice:
+    """Consecutive tokens of one sequence, whose past is in the cache already."""
 
-    chunks: tuple[Chunk, ...]
+    number: int
+    """Of the sequence; distinct within a step."""
+    tokens: Sequence[int]
+    start: int
+    """Position of the first of them."""
+    blocks: Sequence[int]
+    """The sequence's block table; it has room for the tokens."""
+
+    @property
+    def end(self) -> int:
+        """One past the last position."""
+        return self.start + len(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that are attended together: one slice of a prompt, or one token each of several sequences."""
+
+    slices: tuple[Slice, ...]
     blocks: tuple[int, ...]
     """Block tables padded to `width` blocks, one after another."""
     width: int
@@ -32,45 +49,43 @@ class Layout:
     """Number of a sequence -> its first row."""
 
 
-def lay_out(chunks: Sequence[Chunk], block_size: int) -> Layout:
-    """Chunks as rows: those that decode first, grouped by length, then each longer chunk by itself."""
-    groups = [*_decode_groups([c for c in chunks if c.count == 1], block_size)]
-    groups += [_group((chunk,), block_size) for chunk in chunks if chunk.count > 1]
+def lay_out(slices: Sequence[Slice], block_size: int) -> Layout:
+    """Slices as rows: those of one token first, grouped by length, then each longer one by itself."""
+    groups = _single_groups([one for one in slices if len(one.tokens) == 1], block_size)
+    groups += [_group((one,), block_size) for one in slices if len(one.tokens) > 1]
     layout = Layout([], [], [], groups, {})
-    for chunk in (chunk for group in groups for chunk in group.chunks):
-        layout.first_row[chunk.sequence.number] = len(layout.tokens)
-        layout.tokens.extend(chunk.sequence.tokens[chunk.start : chunk.end])
-        layout.positions.extend(range(chunk.start, chunk.end))
-        blocks = chunk.sequence.blocks
+    for one in (one for group in groups for one in group.slices):
+        layout.first_row[one.number] = len(layout.tokens)
+        layout.tokens.extend(one.tokens)
+        layout.positions.extend(range(one.start, one.end))
         layout.slots.extend(
-            blocks[place // block_size] * block_size + place % block_size for place in range(chunk.start, chunk.end)
+            one.blocks[place // block_size] * block_size + place % block_size for place in range(one.start, one.end)
         )
     return layout
 
 
-def _decode_groups(chunks: list[Chunk], block_size: int) -> list[Rows]:
-    if not chunks:
+def _single_groups(slices: list[Slice], block_size: int) -> list[Rows]:
+    if not slices:
         return []
-    widths = {chunk.sequence.number: _width(chunk, block_size) for chunk in chunks}
-    together = max(widths.values()) * len(chunks)
-    if together <= _TOLERATED_PADDING * sum(widths.values()):
-        return [_group(tuple(chunks), block_size)]
+    widths = [_width(one, block_size) for one in slices]
+    if max(widths) * len(slices) <= _TOLERATED_PADDING * sum(widths):
+        return [_group(tuple(slices), block_size)]
     # One long sequence would pad all the others: those within a factor of two stay together.
-    classes: dict[int, list[Chunk]] = {}
-    for chunk in chunks:
-        classes.setdefault(widths[chunk.sequence.number].bit_length(), []).append(chunk)
+    classes: dict[int, list[Slice]] = {}
+    for one, width in zip(slices, widths, strict=True):
+        classes.setdefault(width.bit_length(), []).append(one)
     return [_group(tuple(classes[key]), block_size) for key in sorted(classes)]
 
 
-def _group(chunks: tuple[Chunk, ...], block_size: int) -> Rows:
-    width = max(_width(chunk, block_size) for chunk in chunks)
+def _group(slices: tuple[Slice, ...], block_size: int) -> Rows:
+    width = max(_width(one, block_size) for one in slices)
     blocks: list[int] = []
-    for chunk in chunks:
-        table = chunk.sequence.blocks[:width]
+    for one in slices:
+        table = one.blocks[:width]
         blocks.extend(table)
         blocks.extend([PADDING_BLOCK] * (width - len(table)))
-    return Rows(chunks, tuple(blocks), width)
+    return Rows(slices, tuple(blocks), width)
 
 
-def _width(chunk: Chunk, block_size: int) -> int:
-    return -(-chunk.end // block_size)
+def _width(one: Slice, block_size: int) -> int:
+    return -(-one.end // block_size)

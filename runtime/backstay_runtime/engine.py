@@ -8,6 +8,7 @@ from typing import Protocol
 
 import torch
 
+from backstay_runtime.batch import Slice
 from backstay_runtime.sampling import sampler
 from backstay_runtime.sampling.params import SamplingParams, TokenLogprob
 from backstay_runtime.schedule.scheduler import Chunk, Scheduler
@@ -43,7 +44,7 @@ class Output:
 class Runs(Protocol):
     """What the engine needs of a runner."""
 
-    def run(self, chunks: Many[Chunk]) -> tuple[torch.Tensor, dict[int, int]]: ...
+    def run(self, slices: Many[Slice]) -> tuple[torch.Tensor, dict[int, int]]: ...
     def logits(self, hidden: torch.Tensor, rows: Many[int]) -> torch.Tensor: ...
     def clear(self, blocks: list[int]) -> None: ...
 
@@ -118,7 +119,7 @@ class Engine:
         outputs += [Output(number=sequence.number, started=True) for sequence in step.started]
         if not step.chunks:
             return outputs
-        hidden, first_row = self._runner.run(step.chunks)
+        hidden, first_row = self._runner.run([_slice(chunk) for chunk in step.chunks])
         broken = _broken(step.chunks, hidden, first_row)
         outputs += [self._end(chunk.sequence, Finish.NON_FINITE) for chunk in broken]
         whole = [chunk for chunk in step.chunks if chunk not in broken]
@@ -197,6 +198,11 @@ class Engine:
         del self._sequences[sequence.number]
         del self._draws[sequence.number]
         return self.scheduler.remove(sequence)
+
+
+def _slice(chunk: Chunk) -> Slice:
+    sequence = chunk.sequence
+    return Slice(sequence.number, sequence.tokens[chunk.start : chunk.end], chunk.start, sequence.blocks)
 
 
 def _broken(chunks: Many[Chunk], hidden: torch.Tensor, first_row: dict[int, int]) -> list[Chunk]:

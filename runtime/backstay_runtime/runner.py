@@ -1,28 +1,35 @@
-"""Runs the model over one step's chunks."""
+"""Runs the model over one step's slices of sequences."""
 
 from collections.abc import Sequence
 
 import torch
 
 from backstay_runtime.attention import Group, PagedAttention
-from backstay_runtime.batch import Layout, Rows, lay_out
+from backstay_runtime.batch import Layout, Rows, Slice, lay_out
 from backstay_runtime.kv.cache import KVCache
 from backstay_runtime.model.llama import Llama
-from backstay_runtime.schedule.scheduler import Chunk
 
 
 class Runner:
-    """Chunks in, hidden states out; logits only for the rows that are asked for."""
+    """Slices in, hidden states out; logits only for the rows that are asked for."""
 
     def __init__(self, model: Llama, *, blocks: int, block_size: int) -> None:
         """`blocks` of the cache, reserved ones included."""
         self._model = model
         self._block_size = block_size
-        self._cache = KVCache(model.config, blocks, block_size, model.device, model.dtype)
+        self._cache = KVCache(
+            blocks,
+            block_size,
+            layers=model.config.layers,
+            kv_heads=model.config.kv_heads,
+            head_dim=model.config.head_dim,
+            device=model.device,
+            dtype=model.dtype,
+        )
 
-    def run(self, chunks: Sequence[Chunk]) -> tuple[torch.Tensor, dict[int, int]]:
-        """Computes the chunks: hidden states [rows, hidden], and each sequence's first row by its number."""
-        layout = lay_out(chunks, self._block_size)
+    def run(self, slices: Sequence[Slice]) -> tuple[torch.Tensor, dict[int, int]]:
+        """Computes the slices: hidden states [rows, hidden], and each sequence's first row by its number."""
+        layout = lay_out(slices, self._block_size)
         device = self._model.device
         attend = PagedAttention(self._cache, _index(layout.slots, device), self._groups(layout))
         hidden = self._model.hidden(_index(layout.tokens, device), _index(layout.positions, device), attend)
@@ -46,8 +53,8 @@ class Runner:
 
     def _group(self, rows: Rows, first_row: int) -> Group:
         device = self._model.device
-        sequences, each = len(rows.chunks), rows.chunks[0].count
-        ends = torch.tensor([chunk.start for chunk in rows.chunks], device=device)[:, None] + torch.arange(
+        sequences, each = len(rows.slices), len(rows.slices[0].tokens)
+        ends = torch.tensor([one.start for one in rows.slices], device=device)[:, None] + torch.arange(
             1, each + 1, device=device
         )
         seen = torch.arange(rows.width * self._block_size, device=device)

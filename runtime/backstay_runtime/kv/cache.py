@@ -2,8 +2,6 @@
 
 import torch
 
-from backstay_runtime.model.config import LlamaConfig
-
 KEY, VALUE = 0, 1
 
 
@@ -15,11 +13,19 @@ class KVCache:
     """
 
     def __init__(
-        self, config: LlamaConfig, blocks: int, block_size: int, device: torch.device, dtype: torch.dtype
+        self,
+        blocks: int,
+        block_size: int,
+        *,
+        layers: int,
+        kv_heads: int,
+        head_dim: int,
+        device: torch.device,
+        dtype: torch.dtype,
     ) -> None:
-        shape = (blocks, block_size, 2, config.kv_heads, config.head_dim)
-        self.layers = [torch.zeros(shape, device=device, dtype=dtype) for _ in range(config.layers)]
-        self._slots = [layer.view(blocks * block_size, 2, config.kv_heads, config.head_dim) for layer in self.layers]
+        shape = (blocks, block_size, 2, kv_heads, head_dim)
+        self.layers = [torch.zeros(shape, device=device, dtype=dtype) for _ in range(layers)]
+        self._slots = [layer.view(blocks * block_size, 2, kv_heads, head_dim) for layer in self.layers]
 
     def write(self, layer: int, slots: torch.Tensor, keys_values: torch.Tensor) -> None:
         """Stores [rows, 2, kv_heads, head_dim] at `slots` = block × block_size + offset, one per row."""
