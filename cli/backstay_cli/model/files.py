@@ -3,6 +3,8 @@
 import fnmatch
 import json
 import os
+import pickle
+import pickletools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +14,7 @@ from backstay_contract.names import MANIFEST_FILE
 
 from backstay_cli.errors import refused, usage
 
+_OPCODES = frozenset(ord(opcode.code) for opcode in pickletools.opcodes)
 HEAD_BYTES = 4096
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 UNFINISHED = (".incomplete", ".partial", ".crdownload", ".part", ".tmp")
@@ -83,9 +86,10 @@ def refusal(path: str, head: bytes) -> str | None:
 
 
 def _is_pickle(head: bytes) -> bool:
-    """torch's zip files, and plain pickles of protocol 2 to 5."""
-    zipped = head.startswith(b"PK\x03\x04") and b"/data.pkl" in head[:256]
-    return zipped or (len(head) > 2 and head[0] == 0x80 and 2 <= head[1] <= 5 and head[2:3] in b"\x95c}]()\x8a")
+    """torch's zip files, and plain pickles of protocol 2 and later: their mark, a protocol, an opcode."""
+    if head.startswith(b"PK\x03\x04"):
+        return b"/data.pkl" in head[:256]
+    return len(head) > 2 and head[0] == 0x80 and 2 <= head[1] <= pickle.HIGHEST_PROTOCOL and head[2] in _OPCODES
 
 
 def safetensors_header(file: Path) -> dict[str, dict[str, object]]:

@@ -1,5 +1,6 @@
 """What a model was qualified with, as it is written on the command line: hardware, baselines, evaluation set. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,12 +17,18 @@ _ITEM = TypeAdapter(EvaluationItem)
 
 def hardware_profile(text: str) -> HardwareProfile:
     """A profile from `gpu=NAME,count=1,minMemoryGiB=70`, or from YAML or JSON. Raises CliError, naming the field."""
-    named = "=" in text.partition(",")[0]
-    fields: Any = _pairs("--hardware-profile", text.split(",")) if named else yaml.safe_load(text)
+    fields: Any = _pairs("--hardware-profile", text.split(",")) if re.match(r"\w+=", text) else _yaml(text)
     try:
         return HardwareProfile.model_validate(fields)
     except ValidationError as error:
         raise usage(f"--hardware-profile: {describe(error)}") from None
+
+
+def _yaml(text: str) -> object:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise usage(f"--hardware-profile: is no YAML: {' '.join(str(error).split())}") from None
 
 
 def baselines(values: Iterable[str], tolerances: Iterable[str]) -> dict[MetricName, RecordedBaseline]:

@@ -1,6 +1,5 @@
 """Pushes to a real MinIO: nothing half-visible, nothing sent twice, nothing replaced."""
 
-import hashlib
 import io
 import json
 import signal

@@ -1,0 +1,1 @@
+"""Tests of the command line that need neither storage nor cluster."""
