@@ -6,7 +6,7 @@ from backstay_contract.edges import bucket_edges
 from backstay_contract.metric import MetricName
 from backstay_contract.mode import Mode
 from backstay_contract.names import Outcome, RuntimeMetric, format_limit
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, exposition
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, exposition
 
 from backstay_runtime.identity import Identity
 from backstay_runtime.telemetry import evidence
@@ -21,6 +21,7 @@ class Metrics:
 
     def __init__(self, identity: Identity, limits: Mapping[MetricName, float], runtime_version: str) -> None:
         self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)  # its start time tells readers that counters began anew
         self.limits = {metric: limits[metric] for metric in evidence.JUDGED if metric in limits}
         self._who = {"model": identity.name, "version": identity.version, "digest": identity.digest}
         names = RuntimeMetric
