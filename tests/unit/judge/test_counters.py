@@ -61,13 +61,27 @@ def test_an_older_process_seen_through_a_source_that_lags_changes_nothing() -> N
     assert after(pod, reading("a", 130, 9, seconds=9, source=PROMETHEUS, started=BEFORE_FLIP)) == pod
 
 
-def test_start_times_that_differ_by_rounding_are_the_same_process() -> None:
-    pod = after(start(100, started=BEFORE_FLIP), reading("a", 105, 1, seconds=1, started=BEFORE_FLIP + 0.01))
+@pytest.mark.parametrize("difference", [0.01, 1.0, -0.01, -1.0])
+def test_start_times_that_differ_by_a_second_at_most_are_the_same_process(difference: float) -> None:
+    later = FLIP.timestamp() + 100
+    pod = after(start(100, started=later), reading("a", 105, 1, seconds=1, started=later + difference))
     assert totals(pod) == (5, 1, 1)
+
+
+def test_start_times_that_differ_by_more_are_two_processes() -> None:
+    later = FLIP.timestamp() + 100
+    pod = after(start(100, started=later), reading("a", 105, 1, seconds=1, started=later + 1.1))
+    assert totals(pod) == (105, 1, 1)
+    assert after(pod, reading("a", 300, 200, seconds=2, started=later)) == pod
 
 
 def test_readings_from_before_the_flip_only_move_the_base() -> None:
     pod = after(start(100, seconds=-8), reading("a", 110, 5, seconds=-3), reading("a", 115, 6, seconds=2))
+    assert totals(pod) == (5, 1, 1)
+
+
+def test_a_reading_of_the_very_moment_of_the_flip_is_still_a_base() -> None:
+    pod = after(start(100, seconds=-8), reading("a", 110, 5, seconds=0), reading("a", 115, 6, seconds=2))
     assert totals(pod) == (5, 1, 1)
 
 

@@ -1,12 +1,14 @@
 """What complete evidence decides."""
 
 import pytest
-from backstay_contract.evidence import MetricVerdict, VerdictKind
-from backstay_judge import Settings, clean_requests_for_pass, wilson
+from backstay_contract.evidence import MetricEvidence, MetricVerdict, VerdictKind
+from backstay_judge import Settings, add, clean_requests_for_pass, dispersion, wilson
+from backstay_judge.deciding import decide
+from backstay_judge.weighing import weigh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .build import judged
+from .build import INTERVAL, at, evidence_of, judged, reading
 
 PASS, BREACH, INCONCLUSIVE = VerdictKind.PASS, VerdictKind.BREACH, VerdictKind.INCONCLUSIVE
 Window = dict[str, tuple[int, int]]
@@ -57,6 +59,29 @@ def test_a_stricter_pass_needs_more_requests() -> None:
     need = clean_requests_for_pass(0.01, 0.001)
     assert verdict([even(need - 100, 0), even(99, 0)], strict).verdict is INCONCLUSIVE
     assert verdict([even(need - 100, 0), even(100, 0)], strict).verdict is PASS
+
+
+def test_the_dispersion_is_that_of_the_windows_that_are_over() -> None:
+    closed = [even(30, 3), even(30, 9), even(30, 0)]
+    n, k, squares = 90, 12, (9 + 81) / 30
+    evidence = evidence_of(closed)
+    counters = {pod.pod: pod for pod in evidence.pods}
+    open_look = [
+        reading("a", counters["a"].judged + 500, counters["a"].beyond + 400, seconds=3.1),
+        reading("b", counters["b"].judged, counters["b"].beyond, seconds=3.1),
+    ]
+    (after,) = add([evidence], open_look, at(3.1), INTERVAL)
+    assert (after.n, after.windows.closed) == (590, 3)
+    assert weigh(after, 1, Settings()).dispersion == pytest.approx(dispersion(3, n, k, squares))
+
+
+def test_the_message_says_the_share_of_the_requests() -> None:
+    assert "3 of 12 requests above 840 ms (25.00%, 95 % interval" in verdict([even(6, 1), even(6, 2)]).message
+
+
+def test_a_hint_of_the_requests_a_pass_needs_is_given_only_while_they_are_fewer() -> None:
+    assert "needs 382" in verdict([even(190, 2), even(191, 2)]).message
+    assert "needs 382" not in verdict([even(190, 2), even(192, 2)]).message
 
 
 def test_without_any_request_nothing_is_decided() -> None:
@@ -126,12 +151,6 @@ def test_where_requests_share_their_load_a_pass_needs_more_of_them() -> None:
 
 
 def test_where_the_count_is_not_exact_breach_takes_the_fewest_and_pass_the_most() -> None:
-    from backstay_contract.evidence import MetricEvidence
-    from backstay_judge.deciding import decide
-    from backstay_judge.weighing import weigh
-
-    from .build import evidence_of
-
     def decided(evidence: MetricEvidence) -> VerdictKind:
         return decide(evidence, weigh(evidence, 1, Settings()), 2, Settings()).verdict
 

@@ -96,7 +96,7 @@ def test_a_digest_is_recognised_with_and_without_its_prefix(label: str, asked: s
     assert P99 in read(samples("a", judged=1, digest=label), digest=asked).counts
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.0, 0.5, 2.0**60, "12", None, True])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -1.0, 0.5, 2.0**53 + 2, "12", None, True])
 @pytest.mark.parametrize("name", [RuntimeMetric.JUDGED, RuntimeMetric.SLOW])
 def test_a_value_that_is_not_a_count_is_no_reading(name: str, value: Any) -> None:
     assert refusal(changed(samples("a", judged=40, beyond=3), name, value=value)) is RefusalReason.NOT_A_COUNT
@@ -130,7 +130,7 @@ def test_a_sample_that_is_too_old_or_from_the_future_is_no_reading(seconds: floa
     assert refusal(samples("a", judged=40), seconds=seconds) is RefusalReason.STALE
 
 
-@pytest.mark.parametrize("seconds", [0.0, 9.9, -9.9])
+@pytest.mark.parametrize("seconds", [0.0, 10.0, -10.0])
 def test_a_sample_within_its_age_is_a_reading_with_the_samples_own_time(seconds: float) -> None:
     assert read(samples("a", judged=40), seconds=seconds).at == FLIP
 
@@ -148,6 +148,12 @@ def test_one_old_sample_among_fresh_ones_is_enough_to_refuse() -> None:
 
 def test_a_pod_whose_last_scrape_failed_has_no_reading() -> None:
     assert refusal(changed(samples("a", judged=40), "up", value=0.0)) is RefusalReason.DOWN
+
+
+@pytest.mark.parametrize("count", [0, 1, 2**53])
+def test_a_model_whose_every_request_is_slow_has_a_reading(count: int) -> None:
+    counts = read(samples("a", judged=count, beyond=count)).counts[P99]
+    assert (counts.judged, counts.beyond) == (count, count)
 
 
 def test_more_slow_requests_than_requests_are_no_reading() -> None:
@@ -178,6 +184,11 @@ def test_without_an_edge_at_the_limit_breach_counts_above_the_next_edge_and_pass
     counts = read(found).counts[P99]
     assert (counts.judged, counts.beyond, counts.beyond_at_most) == (100, 20, 50)
     assert counts.basis == "buckets 0.5 1"
+
+
+def test_buckets_between_which_no_request_lies_are_a_histogram() -> None:
+    counts = read(histogram("a", [("0.5", 50), ("1.0", 50), ("2.0", 50), ("+Inf", 50)])).counts[P99]
+    assert (counts.judged, counts.beyond, counts.beyond_at_most) == (50, 0, 0)
 
 
 def test_an_edge_at_the_limit_is_exact() -> None:

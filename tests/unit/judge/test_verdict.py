@@ -112,7 +112,7 @@ def test_a_source_that_does_not_answer_never_passes_and_never_breaches(problem: 
     coverage = Coverage(ready=frozenset(("a", "b")), source=EvidenceSource.PROMETHEUS, unavailable=problem)
     found = look(evidence, coverage)
     assert (found.verdict, found.reason) == (NO_DATA, "SourceUnavailable")
-    assert problem in found.message
+    assert f"Prometheus: {problem}" in found.message
 
 
 @pytest.mark.parametrize("evidence", [GOOD, BAD], ids=["would pass", "would breach"])
