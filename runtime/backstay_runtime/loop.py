@@ -151,16 +151,16 @@ class EngineLoop:
             except Exception:
                 _log.exception("a step of the engine failed")
                 outputs, failures = self._end_all(Finish.ERROR), failures + 1
-            self._deliver(outputs)
-            self._after_step(self._engine)
             if failures >= _FAILURES_BEFORE_DEATH:
                 self._die(f"{failures} steps in a row failed")
+            self._deliver(outputs)
+            self._after_step(self._engine)
+            if self.dead is not None:
                 break
         self._busy_since = None
 
     def _die(self, why: str) -> None:
         _log.critical("the engine is given up: %s", why)
-        self._deliver(self._end_all(Finish.ERROR))
         with self._wake:
             self.dead = why
             late = list(self._arrived)

@@ -77,7 +77,7 @@ def validate(value: dict[str, Any], model: type[Model]) -> Model:
         said = first["msg"].removeprefix("Value error, ")
         given = repr(first["input"])
         shown = f" (got {given})" if len(given) <= 80 and first["type"] != "missing" else ""
-        raise errors.invalid(f"{param or 'body'}: {said}{shown}", param=param) from None
+        raise errors.invalid(said if param is None else f"{param}: {said}{shown}", param=param) from None
 
 
 def _param(location: tuple[int | str, ...]) -> str | None:

@@ -173,4 +173,5 @@ def test_an_engine_that_has_ended_all_is_as_new(folder: Path) -> None:
     assert len(engine.abort_all()) == 5
     assert engine.idle
     assert engine.scheduler.pool.used == 0
-    assert engine._sequences == engine._draws == {}
+    assert not engine._sequences
+    assert not engine._draws

@@ -45,7 +45,7 @@ def tensors(config: dict[str, Any] = CONFIG, seed: int = 0) -> dict[str, torch.T
     queries, keys = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
 
     def draw(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, generator=generator) * (2.0 / shape[-1] ** 0.5)
+        return torch.randn(*shape, generator=generator).mul(2.0 / shape[-1] ** 0.5)
 
     found = {
         "model.embed_tokens.weight": torch.randn(config["vocab_size"], hidden, generator=generator),
