@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 Json = dict[str, Any]
 
 
@@ -60,9 +58,14 @@ class Kube:
     def apply(self, *objects: Json, namespace: str | None = None) -> str:
         """Apply objects as a person does, from the client's side; what kubectl says of each."""
         where = () if namespace is None else (f"--namespace={namespace}",)
-        return self.run("apply", *where, "--filename=-", text=yaml.safe_dump_all(objects))
+        return self.run("apply", *where, "--filename=-", text=document(objects))
 
     def apply_installation(self, objects: Sequence[Json]) -> str:
         """Apply from the server's side: the CRD is too long for the annotation that the client's side keeps."""
         command = ("apply", "--server-side", "--force-conflicts", "--filename=-")
-        return self.run(*command, text=yaml.safe_dump_all(objects), timeout_s=120)
+        return self.run(*command, text=document(objects), timeout_s=120)
+
+
+def document(objects: Sequence[Json]) -> str:
+    """The objects as one JSON text. Not as YAML: PyYAML writes the key `n` bare, which kubectl reads as `false`."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})

@@ -116,7 +116,7 @@ def rollout(
         outcome=_attempt(ended).get("outcome") if ended else None,
         verdicts=tuple(judged.get("verdicts", ())),
         pod=_pod_times(pods, digest),
-        back_at=back.at if back and ended and back.at <= ended.at + 30 else None,
+        back_at=back.at if back and ended and back.at <= ended.at + 1 else None,
     )
 
 

@@ -80,10 +80,12 @@ class Watch:
 
 
 def documents(stream: IO[str]) -> Iterator[dict[str, Any]]:
-    """JSON documents as kubectl prints them, indented: only a document's last line is a brace without indentation."""
+    """JSON documents that follow one another, one a line or indented: a document ends on a line that is its closing
+    brace, or that opens one as well."""
     held: list[str] = []
     for line in stream:
         held.append(line)
-        if line.rstrip() == "}":
+        said = line.rstrip()
+        if said == "}" or (said.startswith("{") and said.endswith("}")):
             yield json.loads("".join(held))
             held.clear()

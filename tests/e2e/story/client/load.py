@@ -143,6 +143,10 @@ class Pool:
         else:
             self._idle.append(connection)
 
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.popleft().close()
+
 
 async def ask(target: Target, pool: Pool, path: str, request: bytes, tell: Callable[[dict[str, Any]], None]) -> None:
     """One request; tells what became of it, whatever it was."""
@@ -171,16 +175,19 @@ async def run(target: Target, kind: str, rate: float, connections: int) -> None:
     pool = Pool(target, connections if kind == "kept" else 0)
     tasks: set[asyncio.Task[None]] = set()
     began = time.monotonic()
-    for number, (path, request) in enumerate(questions(target, kind)):
+    try:
+        for number, (path, request) in enumerate(questions(target, kind)):
 
-        def tell(line: dict[str, Any], number: int = number) -> None:
-            sys.stdout.write(json.dumps({"number": number, "kind": kind, **line}) + "\n")
-            sys.stdout.flush()
+            def tell(line: dict[str, Any], number: int = number) -> None:
+                sys.stdout.write(json.dumps({"number": number, "kind": kind, **line}) + "\n")
+                sys.stdout.flush()
 
-        await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
-        task = asyncio.create_task(ask(target, pool, path, request, tell))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+            await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
+            task = asyncio.create_task(ask(target, pool, path, request, tell))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+    finally:
+        await pool.close()
 
 
 def main() -> None:
