@@ -2,13 +2,14 @@
 
 import pytest
 from backstay_contract.evidence import MetricEvidence, MetricVerdict, VerdictKind
-from backstay_judge import Settings, add, clean_requests_for_pass, dispersion, wilson
+from backstay_contract.metric import MetricName
+from backstay_judge import Limit, Settings, add, clean_requests_for_pass, dispersion, judge, limit_on_requests, wilson
 from backstay_judge.deciding import decide
 from backstay_judge.weighing import weigh
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .build import INTERVAL, at, evidence_of, judged, reading
+from .build import INTERVAL, at, evidence_of, full_coverage, judged, reading
 
 PASS, BREACH, INCONCLUSIVE = VerdictKind.PASS, VerdictKind.BREACH, VerdictKind.INCONCLUSIVE
 Window = dict[str, tuple[int, int]]
@@ -189,14 +190,26 @@ def test_breach_and_pass_never_come_together_and_a_breach_has_an_estimate_beyond
         assert found.estimate < 0.01
 
 
-@pytest.mark.parametrize("field", ["alpha", "alpha_pass", "alpha_rest"])
-@pytest.mark.parametrize("value", [0.0, 1.0, -1.0])
-def test_odds_that_are_none_are_refused_by_name(field: str, value: float) -> None:
-    with pytest.raises(ValueError, match=f"{field}: {value}"):
-        Settings(**{field: value})  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (limit_on_requests(MetricName.P99_LATENCY, 840.0), "above 840 ms"),
+        (limit_on_requests(MetricName.TTFT_P99, 200.5), "above 200.5 ms"),
+        (limit_on_requests(MetricName.INTER_TOKEN_P99, 40.0), "above 40 ms"),
+        (limit_on_requests(MetricName.TOKENS_PER_SECOND, 20.0), "below 20 tokens/s"),
+        (limit_on_requests(MetricName.ERROR_RATE, 0.02), "failed"),
+    ],
+)
+def test_the_message_says_what_is_beyond_the_limit_in_the_metrics_own_words(limit: Limit, said: str) -> None:
+    evidence = evidence_of([even(50, 5)] * 3, limit)
+    found = judge({limit.metric: limit.value}, [evidence], full_coverage(evidence), at(3), Settings()).metrics[0]
+    assert f"15 of 150 requests {said} (10.00%" in found.message
+    assert f"at most {limit.allowed_fraction:g} may" in found.message
+    assert (found.limit, found.allowed_fraction) == (limit.value, limit.allowed_fraction)
 
 
-@pytest.mark.parametrize("field", ["min_windows", "min_pods"])
-def test_at_least_one_window_and_one_pod_are_asked_for(field: str) -> None:
-    with pytest.raises(ValueError, match=f"{field}: 0"):
-        Settings(**{field: 0})
+def test_an_error_rate_that_allows_every_request_to_fail_is_never_a_breach() -> None:
+    limit = limit_on_requests(MetricName.ERROR_RATE, 1.0)
+    evidence = evidence_of([even(1000, 1000)] * 5, limit)
+    found = judge({limit.metric: 1.0}, [evidence], full_coverage(evidence), at(5), Settings())
+    assert found.verdict is INCONCLUSIVE
