@@ -1,5 +1,7 @@
 """A pass that dies after any of its writes changes nothing in the end."""
 
+from collections.abc import Callable
+
 import pytest
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Colour
@@ -46,7 +48,7 @@ def ending(world: World) -> tuple[object, ...]:
     )
 
 
-def rollout(begin, die_at: int | None) -> World:
+def rollout(begin: Callable[[], World], die_at: int | None) -> World:
     world = begin()
     world.writes, world.die_at = 0, die_at
     world.ask("b")
@@ -54,7 +56,7 @@ def rollout(begin, die_at: int | None) -> World:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_whole_rollout_killed_at_each_write_ends_as_the_undisturbed_one(name):
+def test_a_whole_rollout_killed_at_each_write_ends_as_the_undisturbed_one(name: str) -> None:
     undisturbed = rollout(SCENARIOS[name], None)
     # Evidence grows while nobody looks, so a killed pass may need one look more: the writes of the soak vary.
     assert undisturbed.writes > 4
@@ -63,13 +65,13 @@ def test_a_whole_rollout_killed_at_each_write_ends_as_the_undisturbed_one(name):
         assert ending(killed) == ending(undisturbed), f"killed at write {point} of {undisturbed.writes}"
 
 
-def test_a_first_deployment_killed_at_each_write_ends_as_the_undisturbed_one():
+def test_a_first_deployment_killed_at_each_write_ends_as_the_undisturbed_one() -> None:
     undisturbed = World().run(60)
     for point in range(1, undisturbed.writes + 1):
         assert ending(World(die_at=point).run(60)) == ending(undisturbed), f"killed at write {point}"
 
 
-def test_a_kill_never_leaves_the_service_without_a_ready_endpoint():
+def test_a_kill_never_leaves_the_service_without_a_ready_endpoint() -> None:
     total = rollout(slow, None).writes
     for point in range(1, total + 1):
         world = slow()

@@ -22,31 +22,31 @@ def gone_back() -> World:
     return world.run(40)
 
 
-def test_a_breach_flips_back_in_the_same_pass():
+def test_a_breach_flips_back_in_the_same_pass() -> None:
     world = serving("a")
     world.model("b").slow = 0.5
     world.ask("b")
     world.until(Phase.ROLLING_BACK)
     assert world.live_digest() == digest("a")
-    flip_back = next(d for d in world.passes if d.flip and d.flip.record.rejects)
-    assert flip_back.flip.record.metric == "p99LatencyMs"
+    record = next(d.flip.record for d in world.passes if d.flip and d.flip.record.rejects)
+    assert record.metric == "p99LatencyMs"
 
 
-def test_a_rejection_remembers_metric_observed_and_limit():
+def test_a_rejection_remembers_metric_observed_and_limit() -> None:
     rejected = gone_back().status.rejected[0]
     assert rejected.digest == digest("b")
     assert (rejected.metric, rejected.limit) == ("p99LatencyMs", LIMIT_MS)
     assert rejected.observed == pytest.approx(0.5, abs=0.02)
 
 
-def test_the_losing_colour_ends_and_the_reason_stays_readable():
+def test_the_losing_colour_ends_and_the_reason_stays_readable() -> None:
     world = gone_back()
     assert world.pods_of == {Colour.BLUE: 1, Colour.GREEN: 0}
     assert (world.status.phase, world.status.reason) == (Phase.SERVING, Reason.BREACH)
     assert "retryToken" in world.status.message
 
 
-def test_a_rejected_digest_is_not_tried_again():
+def test_a_rejected_digest_is_not_tried_again() -> None:
     world = gone_back()
     attempts = world.status.attempts
     world.ask("b", replicas=2)
@@ -55,7 +55,7 @@ def test_a_rejected_digest_is_not_tried_again():
     assert world.pods_of == {Colour.BLUE: 2, Colour.GREEN: 0}
 
 
-def test_a_rejected_digest_with_other_serving_settings_is_not_tried_again():
+def test_a_rejected_digest_with_other_serving_settings_is_not_tried_again() -> None:
     world = gone_back()
     attempts = world.status.attempts
     world.ask("b", serving={"maxNumSeqs": 4})
@@ -63,19 +63,19 @@ def test_a_rejected_digest_with_other_serving_settings_is_not_tried_again():
     assert world.status.attempts == attempts
 
 
-def test_a_new_retry_token_opens_a_new_attempt_without_old_evidence():
+def test_a_new_retry_token_opens_a_new_attempt_without_old_evidence() -> None:
     world = gone_back()
     world.model("b").slow = 0.0
-    first = world.status.attempt.id
+    first = world.attempt.id
     world.ask("b", rollout={"retryToken": "1"})
     world.until(Phase.SOAKING)
-    assert world.status.attempt.id != first
-    assert all(one.n == 0 for one in world.status.attempt.evidence)
+    assert world.attempt.id != first
+    assert all(one.n == 0 for one in world.attempt.evidence)
     world.run(40)
     assert (world.status.reason, world.live_digest()) == (Reason.VERIFIED, digest("b"))
 
 
-def test_a_retry_that_fails_again_is_rejected_again():
+def test_a_retry_that_fails_again_is_rejected_again() -> None:
     world = gone_back()
     world.ask("b", rollout={"retryToken": "1"})
     world.run(60)
@@ -85,7 +85,7 @@ def test_a_retry_that_fails_again_is_rejected_again():
     assert world.status.attempts == attempts
 
 
-def test_going_back_needs_neither_the_new_side_nor_its_metrics():
+def test_going_back_needs_neither_the_new_side_nor_its_metrics() -> None:
     world = soaking(soak={"minSeconds": 60, "maxSeconds": 120})
     world.model("b").fails_after = 0.0
     world.metrics_answer = False
@@ -94,7 +94,7 @@ def test_going_back_needs_neither_the_new_side_nor_its_metrics():
     assert world.status.rejected[0].reason == Reason.OOM_KILLED
 
 
-def test_a_breach_without_a_healthy_previous_side_stays_and_says_so():
+def test_a_breach_without_a_healthy_previous_side_stays_and_says_so() -> None:
     world = soaking(soak={"minSeconds": 60, "maxSeconds": 120})
     world.model("a").fails_after = 0.0
     world.model("b").slow = 0.5
@@ -104,7 +104,7 @@ def test_a_breach_without_a_healthy_previous_side_stays_and_says_so():
     assert any(c.type == "Degraded" and c.status == "True" for c in world.status.conditions)
 
 
-def test_a_first_deployment_that_breaches_has_nowhere_to_go():
+def test_a_first_deployment_that_breaches_has_nowhere_to_go() -> None:
     world = World()
     world.model("a").slow = 0.5
     world.until(Phase.HELD)
@@ -116,31 +116,31 @@ def test_a_first_deployment_that_breaches_has_nowhere_to_go():
 
 
 @pytest.mark.parametrize("reason", [Reason.DIGEST_MISMATCH, Reason.HARDWARE_MISMATCH, Reason.CRASH_LOOP])
-def test_a_hard_failure_rejects_the_candidate_and_leaves_the_active_side_alone(reason):
+def test_a_hard_failure_rejects_the_candidate_and_leaves_the_active_side_alone(reason: Reason) -> None:
     world = serving("a")
     world.model("b").failure = PodFailure(reason, "expected x, found y", hard=True, container="pull", exit_code=10)
     world.ask("b")
     world.run(20)
     assert (world.live_digest(), world.status.reason) == (digest("a"), reason)
-    assert world.status.last_failure.exit_code == 10
+    assert world.last_failure.exit_code == 10
     assert world.pods_of == {Colour.BLUE: 1, Colour.GREEN: 0}
     assert any(event.reason == reason and event.warning for event in world.events.values())
     assert min(world.ready_behind_service[-20:]) == 1
 
 
-def test_a_failure_that_may_pass_is_shown_and_waited_for():
+def test_a_failure_that_may_pass_is_shown_and_waited_for() -> None:
     world = serving("a")
     world.model("b").failure = PodFailure(Reason.STORAGE_UNREACHABLE, "no answer", hard=False, container="pull")
     world.ask("b")
     world.run(20)
     assert world.status.phase is Phase.STARTING
-    assert world.status.last_failure.reason == Reason.STORAGE_UNREACHABLE
+    assert world.last_failure.reason == Reason.STORAGE_UNREACHABLE
     world.model("b").failure = None
     world.run(40)
     assert world.live_digest() == digest("b")
 
 
-def test_a_candidate_that_never_becomes_ready_is_rejected_at_the_deadline():
+def test_a_candidate_that_never_becomes_ready_is_rejected_at_the_deadline() -> None:
     world = serving("a")
     world.model("b").seconds_to_ready = 10_000
     world.ask("b")
@@ -149,7 +149,7 @@ def test_a_candidate_that_never_becomes_ready_is_rejected_at_the_deadline():
     assert world.pods_of == {Colour.BLUE: 1, Colour.GREEN: 0}
 
 
-def test_five_broken_versions_in_a_row_each_end_rejected():
+def test_five_broken_versions_in_a_row_each_end_rejected() -> None:
     world = serving("a")
     for letter in "bcdef":
         world.model(letter).seconds_to_ready = 10_000
@@ -158,7 +158,7 @@ def test_five_broken_versions_in_a_row_each_end_rejected():
     assert [r.digest for r in world.status.rejected] == [digest(letter) for letter in "bcdef"]
 
 
-def test_a_wrong_smoke_answer_rejects_before_any_client_sees_the_candidate():
+def test_a_wrong_smoke_answer_rejects_before_any_client_sees_the_candidate() -> None:
     world = serving("a")
     world.model("b").smoke = "wrong"
     world.ask("b")
@@ -167,7 +167,7 @@ def test_a_wrong_smoke_answer_rejects_before_any_client_sees_the_candidate():
     assert set(world.selectors[-20:]) == {Colour.BLUE}
 
 
-def test_a_smoke_inference_that_hangs_ends_at_the_deadline():
+def test_a_smoke_inference_that_hangs_ends_at_the_deadline() -> None:
     world = serving("a")
     world.model("b").smoke = "hangs"
     world.ask("b")
@@ -177,7 +177,7 @@ def test_a_smoke_inference_that_hangs_ends_at_the_deadline():
     assert world.status.rejected[0].reason == Reason.PROGRESS_DEADLINE_EXCEEDED
 
 
-def test_a_first_deployment_that_fails_hard_is_failed_and_holds_no_pods():
+def test_a_first_deployment_that_fails_hard_is_failed_and_holds_no_pods() -> None:
     world = World()
     world.model("a").failure = PodFailure(Reason.DIGEST_MISMATCH, "expected x, found y", hard=True)
     world.run(20)
@@ -188,7 +188,7 @@ def test_a_first_deployment_that_fails_hard_is_failed_and_holds_no_pods():
     assert world.live_digest() == digest("b")
 
 
-def test_dark_metrics_before_the_flip_hold_it_with_one_event():
+def test_dark_metrics_before_the_flip_hold_it_with_one_event() -> None:
     world = serving("a")
     world.metrics_answer = False
     world.ask("b", soak={"holdTimeoutSeconds": 1000})
@@ -203,7 +203,7 @@ def test_dark_metrics_before_the_flip_hold_it_with_one_event():
 
 
 @pytest.mark.parametrize(("policy", "serves"), [("Hold", "a"), ("Rollback", "a"), ("Promote", "b")])
-def test_dark_metrics_before_the_flip_end_as_the_policy_says(policy, serves):
+def test_dark_metrics_before_the_flip_end_as_the_policy_says(policy: str, serves: str) -> None:
     world = serving("a")
     world.metrics_answer = False
     world.ask("b", soak={"onNoData": policy})
@@ -212,13 +212,13 @@ def test_dark_metrics_before_the_flip_end_as_the_policy_says(policy, serves):
     assert bool(world.status.rejected) == (policy == "Rollback")
 
 
-def test_the_soak_clock_pauses_while_metrics_are_dark():
+def test_the_soak_clock_pauses_while_metrics_are_dark() -> None:
     world = soaking(soak={"minSeconds": 10, "holdTimeoutSeconds": 1000})
     world.run(4)
-    seen = world.status.attempt.observed_seconds
+    seen = world.attempt.observed_seconds
     world.metrics_answer = False
     world.run(100)
-    assert world.status.attempt.observed_seconds <= seen + 1.0
+    assert world.attempt.observed_seconds <= seen + 1.0
     assert world.status.phase is Phase.SOAKING
     world.metrics_answer = True
     world.run(30)
@@ -226,7 +226,7 @@ def test_the_soak_clock_pauses_while_metrics_are_dark():
 
 
 @pytest.mark.parametrize("policy", ["Promote", "Hold", "Rollback"])
-def test_too_little_data_ends_as_the_policy_says(policy):
+def test_too_little_data_ends_as_the_policy_says(policy: str) -> None:
     world = serving("a")
     world.requests_per_second = 1
     world.ask("b", soak={"onInsufficientData": policy, "maxSeconds": 20})
@@ -241,7 +241,7 @@ def test_too_little_data_ends_as_the_policy_says(policy):
 
 
 @pytest.mark.parametrize("phase", [Phase.STARTING, Phase.CHECKING, Phase.SOAKING])
-def test_a_spec_put_back_keeps_ready_endpoints_in_every_phase(phase):
+def test_a_spec_put_back_keeps_ready_endpoints_in_every_phase(phase: Phase) -> None:
     world = serving("a")
     world.model("b").smoke = "hangs" if phase is Phase.CHECKING else "passes"
     world.ask("b", soak={"minSeconds": 30})
@@ -256,7 +256,7 @@ def test_a_spec_put_back_keeps_ready_endpoints_in_every_phase(phase):
     assert world.pods_of[Colour.GREEN] == 0
 
 
-def test_supersede_goes_back_first_and_then_takes_the_second_colour():
+def test_supersede_goes_back_first_and_then_takes_the_second_colour() -> None:
     world = serving("a")
     world.ask("b", soak={"minSeconds": 100, "maxSeconds": 200}, rollout={"whenSpecChangesInSoak": "Supersede"})
     world.until(Phase.SOAKING)
@@ -268,7 +268,7 @@ def test_supersede_goes_back_first_and_then_takes_the_second_colour():
     assert not world.status.rejected
 
 
-def test_a_foreign_selector_is_put_back():
+def test_a_foreign_selector_is_put_back() -> None:
     world = serving("a")
     world.ask("b")
     world.run(30)
@@ -277,7 +277,7 @@ def test_a_foreign_selector_is_put_back():
     assert world.selector is Colour.GREEN
 
 
-def test_the_losing_colour_keeps_its_pods_until_its_last_request_is_over():
+def test_the_losing_colour_keeps_its_pods_until_its_last_request_is_over() -> None:
     world = soaking()
     world.deployments[Colour.BLUE].in_flight = 3
     world.run(20)
@@ -288,7 +288,7 @@ def test_the_losing_colour_keeps_its_pods_until_its_last_request_is_over():
     assert world.pods_of[Colour.BLUE] == 0
 
 
-def test_a_stream_that_never_ends_keeps_the_losing_colour_only_until_the_drain_timeout():
+def test_a_stream_that_never_ends_keeps_the_losing_colour_only_until_the_drain_timeout() -> None:
     world = soaking()
     world.deployments[Colour.BLUE].in_flight = 1
     world.run(60)

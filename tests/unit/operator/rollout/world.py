@@ -13,7 +13,7 @@ from backstay_contract.metric import MetricName
 from backstay_contract.names import Outcome, RuntimeMetric, format_limit
 from backstay_contract.reasons import Reason
 from backstay_contract.resource import ModelDeploymentSpec
-from backstay_contract.status import Colour, ModelDeploymentStatus, Phase
+from backstay_contract.status import Attempt, Colour, Failure, ModelDeploymentStatus, Phase
 from backstay_judge.samples import Sample
 from backstay_operator.rollout.decide import decide
 from backstay_operator.rollout.decision import ColourPlan, Decision, Event
@@ -84,7 +84,7 @@ class Live:
     served: dict[str, int] = field(default_factory=dict)
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """The operator died after a write."""
 
 
@@ -128,7 +128,7 @@ class World:
     def _advance(self, step: float = 0.5) -> None:
         try:
             decision = self.turn()
-        except Killed:
+        except KilledError:
             self.die_at = None
             return
         if decision.look_again != 0.0:
@@ -143,6 +143,17 @@ class World:
 
     def live_digest(self) -> str | None:
         return self.deployments[self.selector].wanted.digest if self.selector in self.deployments else None
+
+    @property
+    def attempt(self) -> Attempt:
+        """The last attempt, open or not."""
+        assert self.status.attempt is not None
+        return self.status.attempt
+
+    @property
+    def last_failure(self) -> Failure:
+        assert self.status.last_failure is not None
+        return self.status.last_failure
 
     @property
     def pods_of(self) -> dict[Colour, int]:
@@ -178,7 +189,7 @@ class World:
     def _written(self) -> None:
         self.writes += 1
         if self.die_at is not None and self.writes >= self.die_at:
-            raise Killed
+            raise KilledError
 
     def _carry_out(self, colour: Colour, plan: ColourPlan) -> None:
         live = self.deployments.get(colour)
