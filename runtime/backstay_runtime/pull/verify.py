@@ -13,18 +13,22 @@ from backstay_contract import manifest as manifests
 from backstay_contract.manifest import Manifest, ModelFile
 from backstay_contract.names import MANIFEST_FILE
 
+from backstay_runtime.pull.checks import check_manifest
 from backstay_runtime.pull.hashing import sha256_of
 
 
 def problem(folder: Path, digest: str, threads: int = 2) -> str | None:
-    """What is wrong with an installed model, or None if all its bytes are the digest's."""
+    """What is wrong with an installed model, or None if all its bytes are the digest's.
+
+    Raises PullError (ManifestInvalid) for the right bytes of a manifest that this version cannot read.
+    """
     try:
         data = (folder / MANIFEST_FILE).read_bytes()
     except OSError as error:
         return f"{MANIFEST_FILE}: {error.strerror}"
     if manifests.digest_of(data) != digest:
         return f"{MANIFEST_FILE}: digest is {manifests.digest_of(data)}"
-    manifest = manifests.parse(data)
+    manifest = check_manifest(data, digest)
     extra = _present(folder) - {MANIFEST_FILE} - {file.path for file in manifest.files}
     if extra:
         return f"{min(extra)}: is not listed in the manifest"

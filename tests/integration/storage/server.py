@@ -5,14 +5,17 @@ import shutil
 import socket
 import subprocess
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import urllib3
 from backstay_cluster import programs
 from minio import Minio
+from minio.error import MinioException
+from urllib3.exceptions import HTTPError
 
 READY_SECONDS = 30
 
@@ -25,14 +28,19 @@ class Server:
     access_key: str
     secret_key: str
     data: Path
+    certificate: Path | None = None
+    """For TLS, under the name localhost: also the authority that vouches for it."""
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"https://localhost:{self.port}" if self.certificate else f"http://127.0.0.1:{self.port}"
 
     def client(self) -> Minio:
         """A client with all rights."""
-        return Minio(f"127.0.0.1:{self.port}", self.access_key, self.secret_key, secure=False, region="us-east-1")
+        url = urlsplit(self.endpoint)
+        pool = urllib3.PoolManager(ca_certs=str(self.certificate)) if self.certificate else None
+        secure = self.certificate is not None
+        return Minio(url.netloc, self.access_key, self.secret_key, secure=secure, region="us-east-1", http_client=pool)
 
 
 def program() -> Path | None:
@@ -42,9 +50,10 @@ def program() -> Path | None:
 
 
 @contextmanager
-def running(minio: Path, data: Path) -> Iterator[Server]:
-    """Starts MinIO over `data`, waits until it answers, and ends it."""
-    server = Server(_free_port(), secrets.token_hex(8), secrets.token_hex(16), data)
+def running(minio: Path, data: Path, certificates: Path | None = None) -> Iterator[Server]:
+    """Starts MinIO over `data`, waits until it answers, and ends it; `certificates`: public.crt and private.key."""
+    certificate = certificates / "public.crt" if certificates else None
+    server = Server(_free_port(), secrets.token_hex(8), secrets.token_hex(16), data, certificate)
     environment = {
         "MINIO_ROOT_USER": server.access_key,
         "MINIO_ROOT_PASSWORD": server.secret_key,
@@ -53,6 +62,8 @@ def running(minio: Path, data: Path) -> Iterator[Server]:
         "HOME": str(data.parent),
     }
     command = [str(minio), "server", "--quiet", "--address", f"127.0.0.1:{server.port}", str(data)]
+    if certificates:
+        command[2:2] = ["--certs-dir", str(certificates)]
     with (data.parent / "minio.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
@@ -78,8 +89,9 @@ def _wait_until_ready(server: Server, process: "subprocess.Popen[bytes]") -> Non
                 f"minio ended with {process.returncode}: {(server.data.parent / 'minio.log').read_text()}"
             )
         try:
-            with urllib.request.urlopen(f"{server.endpoint}/minio/health/ready", timeout=1):
-                return
-        except OSError:
+            server.client().list_buckets()
+        except (HTTPError, MinioException):
             time.sleep(0.1)
+        else:
+            return
     raise RuntimeError(f"minio was not ready after {READY_SECONDS} s")
