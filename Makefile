@@ -24,6 +24,16 @@ $(READY): uv.lock pyproject.toml $(wildcard */pyproject.toml)
 	uv sync --locked --all-packages --inexact
 	@touch $@
 
+# ---- the demo
+
+.PHONY: demo
+demo: $(READY) ## Tell the whole story on a real Kubernetes: a model, a better version, a bad one that goes back
+	$(RUN) python -m tests.e2e.story
+
+.PHONY: demo-clean
+demo-clean: $(READY) ## Remove what the demo made, and the node if the demo started it
+	$(RUN) python -m tests.e2e.story --clean
+
 # ---- the cluster
 
 .PHONY: cluster-up
