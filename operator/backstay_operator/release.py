@@ -19,10 +19,11 @@ async def release(namespaces: tuple[str, ...]) -> int:
     Returns how many were let go. Children stay and serve on, owned by their resource.
     """
     async with await clients.connect() as client:
-        return sum([await _release_in(client, namespace) for namespace in namespaces or (None,)])
+        return sum([await release_in(client, namespace) for namespace in namespaces or (None,)])
 
 
-async def _release_in(client: Client, namespace: str | None) -> int:
+async def release_in(client: Client, namespace: str | None) -> int:
+    """The same with a client at hand. Raises ApiError where the API server refuses."""
     try:
         found = await client.list_all(kinds.MODEL_DEPLOYMENT, namespace)
     except ApiError as error:

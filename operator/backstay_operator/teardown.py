@@ -11,6 +11,7 @@ from backstay_contract.reasons import Reason
 from backstay_contract.status import Phase
 
 from backstay_operator import kinds
+from backstay_operator import resource as resources
 from backstay_operator.apply import finalizer
 from backstay_operator.apply import status as writing
 from backstay_operator.client import ApiError, Client
@@ -44,9 +45,15 @@ class Teardown:
         if pods_left and (now - since).total_seconds() < PODS_SECONDS:
             return POLL_SECONDS
         await self._delete_services(resource, children)
-        await finalizer.drop(self._client, resource)
+        await self._let_go(resource)
         self._since.pop(resource.owner.uid, None)
         return None
+
+    async def _let_go(self, resource: Resource) -> None:
+        """On the resource as it is now: showing the phase has changed it."""
+        body = await self._client.get(kinds.MODEL_DEPLOYMENT, resource.owner.namespace, resource.owner.name)
+        if body is not None and body["metadata"]["uid"] == resource.owner.uid:
+            await finalizer.drop(self._client, resources.read(body))
 
     async def _say(self, resource: Resource) -> None:
         """Shows what goes on. Best effort: a deletion must not wait for a status."""

@@ -91,7 +91,7 @@ def _ended(status: Json, name: str, state: Json) -> PodFailure | None:
     hard = restarts >= CRASH_LOOP_RESTARTS
     if hard:
         message += f", restarted {restarts} times"
-    if not hard and state.get("running") and status.get("ready"):
+    if not hard and "running" in state and status.get("ready"):
         return None  # it ended once and works again
     return PodFailure(Reason.CRASH_LOOP, _cut(message), hard=hard, container=name, exit_code=exit_code)
 

@@ -1,0 +1,306 @@
+"""A node that only plays the kubelet: it takes the pods that the real scheduler binds to it and reports on them.
+
+Its "containers" are FakeRuntimes that listen on real addresses inside the control plane's network namespace.
+"""
+
+import asyncio
+import contextlib
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+from aiohttp import web
+from backstay_cluster.control_plane import ControlPlane
+from backstay_contract import names, termination
+from backstay_contract.names import Label, Port
+from backstay_contract.termination import EXIT_CODES
+
+from .api import Access
+from .fake_runtime import HEALTHY, Behaviour, FakeRuntime
+
+Json = dict[str, Any]
+NODE = "fake-node"
+MERGE = {"Content-Type": "application/merge-patch+json"}
+
+
+def stamp() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class FakeKubelet:
+    """Runs in its own thread inside the namespace. `behaviours` is keyed by model version."""
+
+    def __init__(self, plane: ControlPlane, access: Access) -> None:
+        self.behaviours: dict[str, Behaviour] = {}
+        self.runtimes: dict[str, FakeRuntime] = {}
+        """Every pod that ever ran, by name."""
+        self.running: dict[str, Json] = {}
+        self._plane = plane
+        self._access = access
+        self._stop = threading.Event()
+        self._next_address = 1
+        self._thread = threading.Thread(target=lambda: plane.inside(lambda: asyncio.run(self._main())), daemon=True)
+        self._clients: dict[tuple[str, str], Traffic] = {}
+        self.errors: list[str] = []
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=20)
+
+    @contextlib.contextmanager
+    def traffic(self, namespace: str, name: str, per_second: float = 200.0) -> Iterator["Traffic"]:
+        """Clients of the Service NAME, as long as the block lasts."""
+        key = (namespace, name)
+        traffic = self._clients[key] = Traffic(per_second)
+        try:
+            yield traffic
+        finally:
+            del self._clients[key]
+
+    def pods(self, name: str, colour: str) -> list[FakeRuntime]:
+        """Running pods of a resource's colour."""
+        return [
+            self.runtimes[pod["metadata"]["name"]]
+            for pod in list(self.running.values())
+            if pod["metadata"]["labels"].get(Label.RESOURCE) == name
+            and pod["metadata"]["labels"].get(Label.COLOUR) == colour
+        ]
+
+    async def _main(self) -> None:
+        async with self._access.async_client() as api:
+            await self._register(api)
+            lives: dict[str, asyncio.Task[None]] = {}
+            beat = asyncio.create_task(self._beat(api))
+            clients = asyncio.create_task(self._drive(api))
+            try:
+                while not self._stop.is_set():
+                    for pod in await self._bound(api):
+                        uid = pod["metadata"]["uid"]
+                        if uid not in lives:
+                            lives[uid] = asyncio.create_task(self._live(api, pod))
+                    await asyncio.sleep(0.1)
+            finally:
+                for task in (beat, clients, *lives.values()):
+                    task.cancel()
+                await asyncio.gather(beat, clients, *lives.values(), return_exceptions=True)
+
+    async def _bound(self, api: httpx2.AsyncClient) -> list[Json]:
+        response = await api.get("/api/v1/pods", params={"fieldSelector": f"spec.nodeName={NODE}"})
+        items: list[Json] = response.json()["items"] if response.is_success else []
+        return items
+
+    async def _register(self, api: httpx2.AsyncClient) -> None:
+        await api.post("/api/v1/nodes", json={"metadata": {"name": NODE}})
+        await self._node_status(api)
+
+    async def _node_status(self, api: httpx2.AsyncClient) -> None:
+        room = {"cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storage": "500Gi"}
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "Fake",
+            "message": "",
+            "lastHeartbeatTime": stamp(),
+            "lastTransitionTime": stamp(),
+        }
+        status = {"capacity": room, "allocatable": room, "conditions": [ready]}
+        await api.patch(f"/api/v1/nodes/{NODE}/status", json={"status": status}, headers=MERGE)
+
+    async def _beat(self, api: httpx2.AsyncClient) -> None:
+        while True:
+            await asyncio.sleep(5)
+            await self._node_status(api)
+
+    async def _live(self, api: httpx2.AsyncClient, pod: Json) -> None:
+        try:
+            await self._run(api, pod)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            self.errors.append(f"{pod['metadata']['name']}: {type(error).__name__}: {error}")
+
+    async def _run(self, api: httpx2.AsyncClient, pod: Json) -> None:
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        env = {one["name"]: one["value"] for one in pod["spec"]["containers"][0]["env"]}
+        behaviour = self.behaviours.get(env["BACKSTAY_MODEL_VERSION"], HEALTHY)
+        address = self._address()
+        if behaviour.gives_up is not None:
+            await self._give_up(api, pod, behaviour.gives_up)
+            return
+        runtime = FakeRuntime(name, env, behaviour)
+        self.runtimes[name] = runtime
+        servers = await self._serve(runtime, address)
+        try:
+            await asyncio.sleep(behaviour.start_seconds)
+            await self._report(api, namespace, name, address, behaviour)
+            runtime.ready = not behaviour.unready and behaviour.waits is None
+            self.running[name] = pod
+            while (now := await self._pod(api, namespace, name)) is not None:
+                if "deletionTimestamp" in now["metadata"]:
+                    break
+                if behaviour.dies_after is not None and runtime.ok + runtime.errors >= behaviour.dies_after:
+                    await self._kill(api, namespace, name, address)
+                    runtime.ready = False
+                await asyncio.sleep(0.1)
+            await self._end(api, namespace, name, runtime)
+        finally:
+            self.running.pop(name, None)
+            for server in servers:
+                await server.cleanup()
+
+    def _address(self) -> str:
+        number = self._next_address
+        self._next_address += 1
+        address = f"10.250.{number // 250}.{number % 250 + 1}"
+        subprocess.run(["ip", "addr", "add", f"{address}/32", "dev", "lo"], check=True)
+        return address
+
+    async def _serve(self, runtime: FakeRuntime, address: str) -> list[web.AppRunner]:
+        servers = []
+        for app, port in ((runtime.app(), Port.HTTP), (runtime.control_app(), Port.CONTROL)):
+            server = web.AppRunner(app)
+            await server.setup()
+            await web.TCPSite(server, address, port).start()
+            servers.append(server)
+        return servers
+
+    async def _pod(self, api: httpx2.AsyncClient, namespace: str, name: str) -> Json | None:
+        response = await api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+        if response.status_code == 404:
+            return None
+        body: Json = response.json()
+        return body
+
+    async def _patch(self, api: httpx2.AsyncClient, namespace: str, name: str, status: Json) -> None:
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
+        await api.patch(path, json={"status": status}, headers=MERGE)
+
+    async def _report(
+        self, api: httpx2.AsyncClient, namespace: str, name: str, address: str, behaviour: Behaviour
+    ) -> None:
+        if behaviour.waits is not None:
+            state = {"waiting": {"reason": behaviour.waits[0], "message": behaviour.waits[1]}}
+        else:
+            state = {"running": {"startedAt": stamp()}}
+        ready = behaviour.waits is None and not behaviour.unready
+        status = self._status("Running" if behaviour.waits is None else "Pending", ready, state)
+        await self._patch(api, namespace, name, status | {"podIP": address, "podIPs": [{"ip": address}]})
+
+    def _status(self, phase: str, ready: bool, state: Json, last: Json | None = None, restarts: int = 0) -> Json:
+        container = {
+            "name": "serve",
+            "ready": ready,
+            "started": ready,
+            "restartCount": restarts,
+            "image": "fake",
+            "imageID": "",
+            "containerID": f"fake://{restarts}",
+            "state": state,
+            "lastState": last or {},
+        }
+        truth = "True" if ready else "False"
+        kinds = ("Ready", "ContainersReady")
+        conditions = [{"type": kind, "status": truth, "lastTransitionTime": stamp()} for kind in kinds]
+        conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp()})
+        return {"phase": phase, "conditions": conditions, "containerStatuses": [container]}
+
+    async def _kill(self, api: httpx2.AsyncClient, namespace: str, name: str, address: str) -> None:
+        ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "startedAt": stamp(), "finishedAt": stamp()}}
+        waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
+        await self._patch(api, namespace, name, self._status("Running", False, waiting, ended, 1))
+
+    async def _give_up(self, api: httpx2.AsyncClient, pod: Json, said: termination.Termination) -> None:
+        """The init container ends with the message, and is started again after a while."""
+        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+        for restarts in range(100):
+            end = {
+                "exitCode": EXIT_CODES[said.reason],
+                "reason": "Error",
+                "message": termination.write(said),
+                "startedAt": stamp(),
+                "finishedAt": stamp(),
+            }
+            container = {
+                "name": "pull",
+                "ready": False,
+                "restartCount": restarts,
+                "image": "fake",
+                "imageID": "",
+                "state": {"waiting": {"reason": "CrashLoopBackOff"}} if restarts else {"terminated": end},
+                "lastState": {"terminated": end} if restarts else {},
+            }
+            await self._patch(api, namespace, name, {"phase": "Pending", "initContainerStatuses": [container]})
+            for _ in range(10):
+                await asyncio.sleep(0.1)
+                now = await self._pod(api, namespace, name)
+                if now is None:
+                    return
+                if "deletionTimestamp" in now["metadata"]:
+                    await self._delete(api, namespace, name)
+                    return
+
+    async def _end(self, api: httpx2.AsyncClient, namespace: str, name: str, runtime: FakeRuntime) -> None:
+        runtime.ready = False
+        if await self._pod(api, namespace, name) is None:
+            return
+        while runtime.in_flight:  # noqa: ASYNC110 - the test moves the clock of the request
+            await asyncio.sleep(0.1)
+        await self._delete(api, namespace, name)
+
+    async def _delete(self, api: httpx2.AsyncClient, namespace: str, name: str) -> None:
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        await api.request("DELETE", path, json={"gracePeriodSeconds": 0})
+
+    async def _drive(self, api: httpx2.AsyncClient) -> None:
+        """Routes clients as kube-proxy would: to the ready pods that the Service's selector names."""
+        while True:
+            for (namespace, name), traffic in list(self._clients.items()):
+                response = await api.get(f"/api/v1/namespaces/{namespace}/services/{name}")
+                if response.is_success:
+                    traffic.tick(response.json()["spec"].get("selector") or {}, self._matching(response.json()))
+            await asyncio.sleep(0.05)
+
+    def _matching(self, service: Json) -> list[FakeRuntime]:
+        selector = service["spec"].get("selector") or {}
+        return [
+            self.runtimes[pod["metadata"]["name"]]
+            for pod in list(self.running.values())
+            if pod["metadata"]["namespace"] == service["metadata"]["namespace"]
+            and selector.items() <= pod["metadata"]["labels"].items()
+            and self.runtimes[pod["metadata"]["name"]].ready
+        ]
+
+
+class Traffic:
+    """Clients of one Service, and what they met."""
+
+    def __init__(self, per_second: float) -> None:
+        self._per_second = per_second
+        self._last = time.monotonic()
+        self.versions: list[str] = []
+        """Versions that answered, in order, without repetition."""
+        self.lost = 0
+        self.selectors: set[str | None] = set()
+
+    def tick(self, selector: Json, ready: list[FakeRuntime]) -> None:
+        now = time.monotonic()
+        requests = max(1, round((now - self._last) * self._per_second))
+        self._last = now
+        self.selectors.add(selector.get(Label.COLOUR))
+        if selector.get(names.Label.COLOUR) == "none":
+            return
+        if not ready:
+            self.lost += requests
+            return
+        for number in range(requests):
+            runtime = ready[number % len(ready)]
+            runtime.request()
+            if not self.versions or self.versions[-1] != runtime.version:
+                self.versions.append(runtime.version)

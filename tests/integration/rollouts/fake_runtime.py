@@ -1,0 +1,169 @@
+"""A pod that only plays the runtime: the same HTTP, and requests that are counted instead of served.
+
+A fake for tests of the operator on a real API server without a node; the real runtime is tested elsewhere.
+"""
+
+import hashlib
+import itertools
+import random
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+from backstay_contract.metric import MetricName
+from backstay_contract.names import Header, Outcome, Port, RuntimeMetric, format_limit
+from backstay_contract.termination import Termination
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """How the pods of one model version behave."""
+
+    start_seconds: float = 0.1
+    gives_up: Termination | None = None
+    """The init container ends with this message, again and again."""
+    waits: tuple[str, str] | None = None
+    """The serving container waits for ever, with this reason and message."""
+    slow: float = 0.0
+    """Fraction of requests beyond the latency limit."""
+    errors: float = 0.0
+    says_digest: str | None = None
+    """The digest it answers with; None: the right one."""
+    smoke_seconds: float = 0.0
+    unready: bool = False
+    """It runs and never becomes ready."""
+    dies_after: int | None = None
+    """Requests after which its container is killed for memory."""
+    dark: bool = False
+    """Its /metrics answers 500."""
+    stream_seconds: float = 0.0
+    """A request that is still under way for so long after the flip away from it."""
+
+
+HEALTHY = Behaviour()
+
+
+@dataclass
+class FakeRuntime:
+    """One running pod."""
+
+    name: str
+    env: dict[str, str]
+    behaviour: Behaviour
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+    mode: str = "normal"
+    modes: list[str] = field(default_factory=list)
+    started: float = field(default_factory=time.time)
+    judged: int = 0
+    slow: int = 0
+    ok: int = 0
+    errors: int = 0
+    smokes: int = 0
+    state_requests: int = 0
+    holds_until: float = 0.0
+    ready: bool = False
+    served: Any = field(default_factory=itertools.count)
+
+    @property
+    def version(self) -> str:
+        return self.env["BACKSTAY_MODEL_VERSION"]
+
+    @property
+    def digest(self) -> str:
+        return self.env["BACKSTAY_MODEL_DIGEST"]
+
+    @property
+    def in_flight(self) -> int:
+        return int(time.time() < self.holds_until)
+
+    def request(self) -> None:
+        """One request of a client."""
+        next(self.served)
+        if self.behaviour.stream_seconds and not self.holds_until:
+            self.holds_until = time.time() + self.behaviour.stream_seconds
+        if self.chance.random() < self.behaviour.errors:
+            self.errors += 1
+            return
+        self.ok += 1
+        self.judged += 1
+        self.slow += self.chance.random() < self.behaviour.slow
+
+    def app(self) -> web.Application:
+        app = web.Application()
+        app.add_routes(
+            [web.post("/v1/completions", self._complete), web.get("/metrics", self._metrics)],
+        )
+        return app
+
+    def control_app(self) -> web.Application:
+        app = web.Application()
+        app.add_routes([web.get("/control/state", self._state), web.put("/control/mode", self._set_mode)])
+        return app
+
+    async def _complete(self, request: web.Request) -> web.Response:
+        self.smokes += 1
+        body = await request.json()
+        if self.behaviour.smoke_seconds:
+            import asyncio
+
+            await asyncio.sleep(self.behaviour.smoke_seconds)
+        said = self.behaviour.says_digest or self.digest
+        answer = {"object": "text_completion", "model": body["model"], "choices": [{"index": 0, "text": " Paris"}]}
+        return web.json_response(answer, headers={Header.DIGEST: said})
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        if self.behaviour.dark:
+            return web.Response(status=500)
+        return web.Response(text=self.exposition())
+
+    def exposition(self) -> str:
+        of = f'model="{self.env["BACKSTAY_MODEL_NAME"]}",version="{self.version}",digest="{self.digest}"'
+        lines = [f"process_start_time_seconds {self.started}"]
+        lines += [
+            f'{RuntimeMetric.FINISHED}{{{of},outcome="{outcome}"}} {count}'
+            for outcome, count in ((Outcome.OK, self.ok), (Outcome.ERROR, self.errors), (Outcome.CANCELLED, 0))
+        ]
+        for metric, limit in self.limits().items():
+            if metric == MetricName.ERROR_RATE:
+                continue
+            label = f'{of},metric="{metric}"'
+            lines.append(f"{RuntimeMetric.JUDGED}{{{label}}} {self.judged}")
+            lines.append(f'{RuntimeMetric.SLOW}{{{label},limit="{format_limit(limit)}"}} {self.slow}')
+        return "\n".join(lines) + "\n"
+
+    def limits(self) -> dict[str, float]:
+        import json
+
+        limits: dict[str, float] = json.loads(self.env["BACKSTAY_LIMITS"])
+        return limits
+
+    def _allowed(self, request: web.Request) -> bool:
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        return hashlib.sha256(token.encode()).hexdigest() == self.env["BACKSTAY_CONTROL_TOKEN_SHA256"]
+
+    async def _state(self, request: web.Request) -> web.Response:
+        self.state_requests += 1
+        if not self._allowed(request):
+            return web.Response(status=401)
+        return web.json_response(self._said())
+
+    async def _set_mode(self, request: web.Request) -> web.Response:
+        if not self._allowed(request):
+            return web.Response(status=401)
+        self.mode = (await request.json())["mode"]
+        self.modes.append(self.mode)
+        return web.json_response(self._said())
+
+    def _said(self) -> dict[str, Any]:
+        return {
+            "mode": self.mode,
+            "inFlight": self.in_flight,
+            "digest": self.digest,
+            "model": self.env["BACKSTAY_MODEL_NAME"],
+            "version": self.version,
+            "limits": self.limits(),
+        }
+
+
+PORTS = (Port.HTTP, Port.CONTROL)

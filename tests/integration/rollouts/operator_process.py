@@ -1,0 +1,76 @@
+"""The operator as a process of its own, inside the control plane's namespace, with the rights of its role only."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx2
+from backstay_cluster.control_plane import ControlPlane
+
+RUNTIME_IMAGE = "registry.test/backstay/runtime:1"
+HEALTH_PORT, METRICS_PORT = 18080, 19100
+
+
+@dataclass
+class OperatorProcess:
+    """Starts, kills and starts again."""
+
+    plane: ControlPlane
+    kubeconfig: Path
+    folder: Path
+    env: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "operator.log"
+
+    def start(self, **env: str) -> None:
+        key = self.folder / "control-key"
+        key.write_text("0123456789abcdef0123456789abcdef")
+        settings = {
+            "KUBECONFIG": str(self.kubeconfig),
+            "BACKSTAY_RUNTIME_IMAGE": RUNTIME_IMAGE,
+            "BACKSTAY_CONTROL_KEY_FILE": str(key),
+            "BACKSTAY_HEALTH_PORT": str(HEALTH_PORT),
+            "BACKSTAY_METRICS_PORT": str(METRICS_PORT),
+            "POD_NAME": "backstay-operator-test",
+        }
+        command = ["nsenter", f"--net={self.plane.netns}", "--", sys.executable, "-m", "backstay_operator", "run"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, env={**os.environ, **settings, **self.env, **env}, stdout=log, stderr=log
+            )
+
+    def kill(self) -> None:
+        """As a machine that loses power."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait(timeout=10)
+
+    def stop(self) -> int:
+        """As Kubernetes does it. Returns the exit code."""
+        if self.process is None:
+            return 0
+        self.process.terminate()
+        return self.process.wait(timeout=20)
+
+    def wait_until_healthy(self, seconds: float = 30) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if self.process is not None and self.process.poll() is not None:
+                break
+            try:
+                self.plane.inside(lambda: httpx2.get(f"http://127.0.0.1:{HEALTH_PORT}/healthz", timeout=1))
+                return
+            except httpx2.HTTPError:
+                time.sleep(0.1)
+        raise AssertionError(f"the operator is not healthy:\n{self.log.read_text()[-4000:]}")
+
+    def metrics(self) -> str:
+        text: str = self.plane.inside(lambda: httpx2.get(f"http://127.0.0.1:{METRICS_PORT}/metrics", timeout=5).text)
+        return text

@@ -1,0 +1,137 @@
+"""Teardown and release."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from backstay_contract.names import Label
+from backstay_operator import kinds
+from backstay_operator import release as releasing
+from backstay_operator import resource as resources
+from backstay_operator.client import ApiError
+from backstay_operator.resource import FINALIZER
+from backstay_operator.teardown import PODS_SECONDS, Teardown
+
+Json = dict[str, Any]
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LABELS = {Label.RESOURCE: "chat", Label.MANAGED_BY: "backstay"}
+
+
+def child(name: str, colour: str = "blue") -> Json:
+    owner = {"uid": "uid-1", "controller": True}
+    labels = LABELS | {Label.COLOUR: colour}
+    metadata = {"name": name, "namespace": "prod", "labels": labels, "ownerReferences": [owner]}
+    return {"metadata": metadata, "spec": {}}
+
+
+@pytest.fixture
+def deleted(api: Any, stored: Json) -> Any:
+    """A resource with everything, on its way out."""
+    body = api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]
+    body["metadata"] |= {"deletionTimestamp": "2026-01-01T11:00:00Z", "finalizers": [FINALIZER]}
+    api.put(kinds.DEPLOYMENT, child("chat-blue"))
+    api.put(kinds.DEPLOYMENT, child("chat-green", "green"))
+    api.put(kinds.SERVICE, child("chat"))
+    api.put(kinds.SERVICE, child("chat-preview"))
+    api.put(kinds.POD, child("chat-blue-1"))
+    api.writes.clear()
+    return api
+
+
+async def step(api: Any, teardown: Teardown, now: datetime = NOON) -> float | None:
+    body = await api.get(kinds.MODEL_DEPLOYMENT, "prod", "chat")
+    return await teardown.step(resources.read(body), now)
+
+
+def left(api: Any) -> set[str]:
+    return {name for kind, _, name in api.objects if kind in (kinds.SERVICE, kinds.DEPLOYMENT)}
+
+
+async def test_the_pods_go_first_and_the_services_wait_for_them(deleted: Any) -> None:
+    teardown = Teardown(deleted)
+    assert await step(deleted, teardown) == 1.0
+    assert left(deleted) == {"chat", "chat-preview"}
+    assert deleted.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["status"]["phase"] == "Terminating"
+    del deleted.objects[kinds.POD, "prod", "chat-blue-1"]
+    assert await step(deleted, teardown) is None
+    assert left(deleted) == set()
+    assert deleted.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["finalizers"] == []
+    assert deleted.writes[-1] == ("patch", "ModelDeployment", "chat")
+
+
+async def test_waiting_writes_nothing_again(deleted: Any) -> None:
+    teardown = Teardown(deleted)
+    await step(deleted, teardown)
+    deleted.writes.clear()
+    await step(deleted, teardown)
+    assert deleted.writes == []
+
+
+async def test_pods_that_do_not_end_hold_it_for_a_while_only(deleted: Any) -> None:
+    teardown = Teardown(deleted)
+    await step(deleted, teardown)
+    assert await step(deleted, teardown, NOON + timedelta(seconds=PODS_SECONDS - 1)) == 1.0
+    assert await step(deleted, teardown, NOON + timedelta(seconds=PODS_SECONDS)) is None
+    assert left(deleted) == set()
+
+
+async def test_a_deletion_that_began_long_ago_still_gives_the_pods_their_time(deleted: Any) -> None:
+    assert await step(deleted, Teardown(deleted)) == 1.0
+
+
+async def test_a_status_that_cannot_be_written_holds_nothing_up(deleted: Any) -> None:
+    deleted.fail = lambda verb, *_: ApiError(500, "InternalError", "no", "fake") if verb == "patch-status" else None
+    del deleted.objects[kinds.POD, "prod", "chat-blue-1"]
+    assert await step(deleted, Teardown(deleted)) is None
+    assert left(deleted) == set()
+
+
+async def test_a_resource_that_we_do_not_hold_is_left_alone(deleted: Any) -> None:
+    deleted.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["finalizers"] = ["other/one"]
+    assert await step(deleted, Teardown(deleted)) is None
+    assert deleted.writes == []
+
+
+async def test_children_that_are_gone_already_are_no_error(deleted: Any) -> None:
+    for key in [key for key in deleted.objects if key[0] is not kinds.MODEL_DEPLOYMENT]:
+        del deleted.objects[key]
+    assert await step(deleted, Teardown(deleted)) is None
+    assert deleted.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["finalizers"] == []
+
+
+# --- release -----------------------------------------------------------------------------------------------------
+
+
+async def test_release_drops_our_finalizer_and_nothing_else(api: Any, stored: Json) -> None:
+    body = api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]
+    body["metadata"]["finalizers"] = ["other/one", FINALIZER]
+    api.put(kinds.DEPLOYMENT, child("chat-blue"))
+    api.writes.clear()
+    assert await releasing.release_in(api, None) == 1
+    assert await releasing.release_in(api, None) == 0
+    assert api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["finalizers"] == ["other/one"]
+    assert api.writes == [("patch", "ModelDeployment", "chat")]
+
+
+async def test_release_looks_only_into_the_given_namespace(api: Any, stored: Json) -> None:
+    api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["finalizers"] = [FINALIZER]
+    assert await releasing.release_in(api, "staging") == 0
+
+
+async def test_release_tries_again_where_the_resource_changed_meanwhile(api: Any, stored: Json) -> None:
+    api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["finalizers"] = [FINALIZER]
+    conflicts = [ApiError(409, "Conflict", "changed", "fake")] * 2
+    api.fail = lambda verb, *_: conflicts.pop() if verb == "patch" and conflicts else None
+    assert await releasing.release_in(api, "prod") == 1
+
+
+async def test_release_gives_up_on_a_refusal(api: Any, stored: Json) -> None:
+    api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["finalizers"] = [FINALIZER]
+    api.fail = lambda verb, *_: ApiError(403, "Forbidden", "no", "fake") if verb == "patch" else None
+    with pytest.raises(ApiError, match="Forbidden"):
+        await releasing.release_in(api, "prod")
+
+
+async def test_release_without_the_crd_has_nothing_to_do(api: Any) -> None:
+    api.fail = lambda verb, *_: ApiError(404, "NotFound", "no such kind", "fake")
+    assert await releasing.release_in(api, None) == 0

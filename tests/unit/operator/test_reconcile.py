@@ -1,0 +1,196 @@
+"""The spine, with an API server in memory: what it reads, writes once, tells after, and asks to be called again for."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from backstay_contract import names
+from backstay_operator import kinds
+from backstay_operator.client import ApiError
+from backstay_operator.queue import Key
+from backstay_operator.reconcile import Reconciler, soonest
+from backstay_operator.resource import FINALIZER
+from backstay_operator.settings import Settings
+from backstay_operator.telemetry import Telemetry
+
+Json = dict[str, Any]
+KEY = Key("prod", "chat")
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SETTINGS = Settings(runtime_image="runtime:1", control_key=b"0123456789abcdef")
+
+
+class Passes:
+    """A reconciler whose clock a test moves."""
+
+    def __init__(self, api: Any, http: Any) -> None:
+        self.api = api
+        self.now = NOON
+        self.woken: list[Key] = []
+        self.telemetry = Telemetry()
+        self.reconciler = Reconciler(api, http, SETTINGS, self.telemetry, lambda: self.now, self.woken.append)
+
+    async def once(self) -> float | None:
+        return await self.reconciler.reconcile(KEY)
+
+    @property
+    def body(self) -> Json:
+        body: Json = self.api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]
+        return body
+
+    @property
+    def status(self) -> Json:
+        status: Json = self.body["status"]
+        return status
+
+
+@pytest.fixture
+def passes(api: Any, http: Any, stored: Json) -> Passes:
+    return Passes(api, http)
+
+
+async def test_a_new_resource_is_held_gets_its_children_and_its_status_in_one_pass(passes: Passes) -> None:
+    await passes.once()
+    kinds_written = [kind for _, kind, _ in passes.api.writes]
+    assert kinds_written[0] == "ModelDeployment"
+    assert kinds_written.count("ModelDeployment") == 2
+    assert kinds_written.index("Event") == len(kinds_written) - 1
+    assert passes.body["metadata"]["finalizers"] == [FINALIZER]
+    assert passes.status["observedGeneration"] == 1
+    assert passes.status["phase"] == "Starting"
+    assert (kinds.DEPLOYMENT, "prod", "chat-blue") in passes.api.objects
+
+
+async def test_a_repeated_pass_comes_to_rest(passes: Passes) -> None:
+    for _ in range(4):
+        await passes.once()
+    passes.api.writes.clear()
+    again = await passes.once()
+    assert passes.api.writes == []
+    assert again is not None
+
+
+async def test_the_status_is_written_after_the_children_and_events_after_it(passes: Passes) -> None:
+    await passes.once()
+    order = [(verb, kind) for verb, kind, _ in passes.api.writes]
+    status = order.index(("patch-status", "ModelDeployment"))
+    assert order.index(("apply", "Deployment")) < status < order.index(("create", "Event"))
+
+
+async def test_nothing_is_told_when_the_status_could_not_be_written(passes: Passes) -> None:
+    passes.api.fail = lambda verb, *_: ApiError(500, "InternalError", "no", "f") if verb == "patch-status" else None
+    with pytest.raises(ApiError):
+        await passes.once()
+    assert not [kind for kind, _, _ in passes.api.objects if kind is kinds.EVENT]
+
+
+async def test_a_resource_that_is_gone_is_forgotten(passes: Passes) -> None:
+    await passes.once()
+    assert "backstay_phase{" in exposition(passes.telemetry)
+    del passes.api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]
+    assert await passes.once() is None
+    assert "backstay_phase{" not in exposition(passes.telemetry)
+
+
+def exposition(telemetry: Telemetry) -> str:
+    from prometheus_client import generate_latest
+
+    return generate_latest(telemetry.registry).decode()
+
+
+async def test_a_spec_that_is_not_valid_is_said_and_no_child_is_touched(passes: Passes) -> None:
+    await passes.once()
+    passes.api.writes.clear()
+    passes.body["spec"]["model"]["uri"] = "ftp://x"
+    passes.body["spec"]["surprise"] = 1
+    passes.body["metadata"]["generation"] = 2
+    assert await passes.once() is None
+    assert [kind for _, kind, _ in passes.api.writes] == ["ModelDeployment", "Event"]
+    assert (passes.status["reason"], passes.status["observedGeneration"]) == ("SpecInvalid", 2)
+    assert "spec.model.uri" in passes.status["message"]
+    assert "spec.surprise" in passes.status["message"]
+    (condition,) = [c for c in passes.status["conditions"] if c["type"] == "SpecValid"]
+    assert condition["status"] == "False"
+    passes.api.writes.clear()
+    passes.now += timedelta(minutes=5)
+    await passes.once()
+    assert passes.api.writes == []
+
+
+async def test_a_spec_that_is_valid_again_takes_the_condition_away(passes: Passes) -> None:
+    good = passes.body["spec"]["model"]["uri"]
+    passes.body["spec"]["model"]["uri"] = "ftp://x"
+    await passes.once()
+    passes.body["spec"]["model"]["uri"] = good
+    await passes.once()
+    assert "SpecValid" not in {condition["type"] for condition in passes.status["conditions"]}
+
+
+async def test_once_a_resource_is_being_deleted_nothing_is_created(passes: Passes) -> None:
+    passes.body["metadata"] |= {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": [FINALIZER]}
+    passes.body["spec"] = {"not": "even valid"}
+    assert await passes.once() is None
+    assert [verb for verb, _, _ in passes.api.writes if verb in ("create", "apply")] == []
+    assert passes.body["metadata"]["finalizers"] == []
+
+
+async def test_an_operator_that_dies_at_any_write_comes_to_the_same_state(api: Any, http: Any, stored: Json) -> None:
+    """Every write of the first passes is the last one of some operator; the next one starts with no memory."""
+    reference = Passes(api, http)
+    for _ in range(4):
+        await reference.once()
+    wanted, count = essence(api), len(api.writes)
+    assert count >= 6
+    for deadly in range(count):
+        api.objects.clear()
+        api.writes.clear()
+        api.put(kinds.MODEL_DEPLOYMENT, fresh())
+        api.fail = dies_at(api, deadly)
+        with pytest.raises(ApiError):
+            await passes_until_death(api, http)
+        api.fail = lambda *_: None
+        survivor = Passes(api, http)
+        for _ in range(4):
+            await survivor.once()
+        assert essence(api) == wanted, f"after a death at write {deadly}"
+
+
+async def passes_until_death(api: Any, http: Any) -> None:
+    for _ in range(6):
+        await Passes(api, http).once()
+
+
+def fresh() -> Json:
+    model = {
+        "name": "m",
+        "version": "1.0.0",
+        "uri": "s3://models/m/1",
+        "sha256": "sha256:" + "ab" * 32,
+        "storage": {"endpoint": "http://minio.minio.svc:9000"},
+    }
+    metadata = {"name": "chat", "namespace": "prod", "uid": "uid-1", "generation": 1}
+    return {"apiVersion": names.API_VERSION, "kind": names.KIND, "metadata": metadata, "spec": {"model": model}}
+
+
+def dies_at(api: Any, number: int) -> Any:
+    def fail(verb: str, *_: Any) -> ApiError | None:
+        if verb not in ("get", "list") and len(api.writes) == number:
+            return ApiError(0, "Killed", "the process is gone", "fake")
+        return None
+
+    return fail
+
+
+def essence(api: Any) -> dict[str, Any]:
+    """What must be the same whatever happened: everything but versions and events that were told to nobody."""
+    found = {}
+    for (kind, _, name), body in api.objects.items():
+        if kind is not kinds.EVENT:
+            metadata = {k: v for k, v in body["metadata"].items() if k != "resourceVersion"}
+            found[f"{kind.name}/{name}"] = {**body, "metadata": metadata}
+    return found
+
+
+def test_the_soonest_wish_counts() -> None:
+    assert soonest(None, 3.0, 1.0) == 1.0
+    assert soonest(None, None) is None
+    assert soonest(0.0, None) == 0.0

@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+from backstay_operator.settings import Settings, SettingsError, read
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    key = tmp_path / "key"
+    key.write_bytes(b"0123456789abcdef0123\n")
+    return {"BACKSTAY_RUNTIME_IMAGE": "runtime:1", "BACKSTAY_CONTROL_KEY_FILE": str(key)}
+
+
+def test_the_least_that_is_needed_gives_every_default(env: dict[str, str]) -> None:
+    settings = read(env)
+    assert settings == Settings(runtime_image="runtime:1", control_key=b"0123456789abcdef0123")
+    assert (settings.health_port, settings.metrics_port, settings.namespaces) == (8080, 9100, ())
+
+
+def test_everything_can_be_set(env: dict[str, str]) -> None:
+    settings = read(
+        env
+        | {
+            "BACKSTAY_PROMETHEUS_URL": "http://prometheus.monitoring:9090/",
+            "BACKSTAY_WATCH_NAMESPACES": "b, a,,",
+            "BACKSTAY_LOG_FORMAT": "text",
+            "BACKSTAY_HEALTH_PORT": "1",
+            "BACKSTAY_METRICS_PORT": "2",
+            "BACKSTAY_WORKERS": "3",
+            "BACKSTAY_RESYNC_SECONDS": "4",
+            "POD_NAME": "backstay-0",
+        }
+    )
+    assert settings.prometheus_url == "http://prometheus.monitoring:9090"
+    assert settings.namespaces == ("a", "b")
+    assert (settings.log_format, settings.health_port, settings.metrics_port) == ("text", 1, 2)
+    assert (settings.workers, settings.resync_seconds, settings.instance) == (3, 4.0, "backstay-0")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("BACKSTAY_RUNTIME_IMAGE", "", "BACKSTAY_RUNTIME_IMAGE: is not set"),
+        ("BACKSTAY_CONTROL_KEY_FILE", "", "BACKSTAY_CONTROL_KEY_FILE: is not set"),
+        ("BACKSTAY_CONTROL_KEY_FILE", "/nowhere/key", "/nowhere/key cannot be read"),
+        ("BACKSTAY_PROMETHEUS_URL", "prometheus:9090", "'prometheus:9090' is no http URL"),
+        ("BACKSTAY_LOG_FORMAT", "xml", "'xml' is not one of json, text"),
+        ("BACKSTAY_WORKERS", "0", "'0' is not a whole number from 1 to 256"),
+        ("BACKSTAY_WORKERS", "many", "'many' is not a whole number"),
+        ("BACKSTAY_METRICS_PORT", "70000", "'70000' is not a whole number from 1 to 65535"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_value_and_remedy(
+    env: dict[str, str], name: str, value: str, said: str
+) -> None:
+    with pytest.raises(SettingsError) as error:
+        read(env | {name: value})
+    assert str(error.value).startswith(name)
+    assert said in str(error.value)
+
+
+def test_a_short_key_is_refused(env: dict[str, str]) -> None:
+    Path(env["BACKSTAY_CONTROL_KEY_FILE"]).write_text("short")
+    with pytest.raises(SettingsError, match="holds 5 bytes"):
+        read(env)
+
+
+def test_the_key_is_in_no_representation(env: dict[str, str]) -> None:
+    assert "0123456789abcdef" not in repr(read(env))

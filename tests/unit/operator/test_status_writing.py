@@ -1,0 +1,87 @@
+import copy
+from typing import Any
+
+import pytest
+from backstay_operator import kinds
+from backstay_operator import resource as resources
+from backstay_operator.apply import finalizer
+from backstay_operator.apply.status import merge_patch, write
+from backstay_operator.client import ApiError
+from backstay_operator.resource import FINALIZER
+from hypothesis import given
+from hypothesis import strategies as st
+
+Json = dict[str, Any]
+
+values = st.recursive(
+    st.integers() | st.booleans() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.text("abc", max_size=2), values, max_size=4)
+
+
+def merged(target: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result
+
+
+@given(objects, objects)
+def test_the_patch_makes_the_old_status_to_the_new_one(old: Json, new: Json) -> None:
+    assert merged(old, merge_patch(old, new)) == new
+
+
+@given(objects)
+def test_equal_statuses_need_no_patch(status: Json) -> None:
+    assert merge_patch(status, copy.deepcopy(status)) == {}
+
+
+def test_a_field_that_vanished_is_removed_and_a_list_is_replaced_whole() -> None:
+    old = {"candidate": {"ready": 1}, "active": {"ready": 2, "digest": "a"}, "list": [1, 2]}
+    new = {"active": {"ready": 2}, "list": [1]}
+    assert merge_patch(old, new) == {"candidate": None, "active": {"digest": None}, "list": [1]}
+
+
+def test_a_whole_number_that_comes_back_without_its_point_is_the_same() -> None:
+    assert merge_patch({"limit": 200}, {"limit": 200.0}) == {}
+
+
+async def test_an_unchanged_status_is_not_written(api: Any, stored: Json) -> None:
+    resource = resources.read({**stored, "status": {"phase": "Serving"}})
+    assert await write(api, resource, {"phase": "Serving"}) is False
+    assert api.writes == []
+
+
+async def test_a_status_is_never_written_to_another_resource_of_the_same_name(api: Any, stored: Json) -> None:
+    api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["uid"] = "uid-2"
+    with pytest.raises(ApiError) as error:
+        await write(api, resources.read(stored), {"phase": "Serving"})
+    assert error.value.conflict
+
+
+async def test_the_finalizer_is_added_once_and_keeps_the_others(api: Any, stored: Json) -> None:
+    api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["finalizers"] = ["other/one"]
+    body = await api.get(kinds.MODEL_DEPLOYMENT, "prod", "chat")
+    assert await finalizer.add(api, resources.read(body)) is True
+    body = await api.get(kinds.MODEL_DEPLOYMENT, "prod", "chat")
+    assert body["metadata"]["finalizers"] == ["other/one", FINALIZER]
+    assert await finalizer.add(api, resources.read(body)) is False
+    assert await finalizer.drop(api, resources.read(body)) is True
+    body = await api.get(kinds.MODEL_DEPLOYMENT, "prod", "chat")
+    assert body["metadata"]["finalizers"] == ["other/one"]
+    assert await finalizer.drop(api, resources.read(body)) is False
+
+
+async def test_a_finalizer_that_somebody_added_meanwhile_is_not_lost(api: Any, stored: Json) -> None:
+    resource = resources.read(stored)
+    api.put(kinds.MODEL_DEPLOYMENT, api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"])
+    with pytest.raises(ApiError) as error:
+        await finalizer.add(api, resource)
+    assert error.value.conflict

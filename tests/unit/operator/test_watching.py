@@ -1,0 +1,82 @@
+from typing import Any
+
+import kopf
+from backstay_contract.names import Label
+from backstay_operator import handlers
+from backstay_operator.handlers import Watcher, essence
+from backstay_operator.queue import Key
+
+Json = dict[str, Any]
+
+
+def body(generation: int = 1, **metadata: Any) -> Json:
+    return {"metadata": {"uid": "u", "generation": generation, "resourceVersion": "9", **metadata}}
+
+
+def watched() -> tuple[Watcher, list[Key]]:
+    keys: list[Key] = []
+    return Watcher(keys.append), keys
+
+
+def test_a_change_of_the_status_alone_asks_for_no_pass() -> None:
+    watcher, keys = watched()
+    watcher.on_resource("ns", "a", False, body())
+    watcher.on_resource("ns", "a", False, {**body(resourceVersion="10"), "status": {"phase": "Serving"}})
+    assert keys == [Key("ns", "a")]
+
+
+def test_a_change_of_spec_finalizers_or_deletion_asks_for_a_pass() -> None:
+    watcher, keys = watched()
+    for change in (
+        body(),
+        body(2),
+        body(2, finalizers=["x"]),
+        body(2, finalizers=["x"], deletionTimestamp="t"),
+        body(2, uid="v"),
+    ):
+        watcher.on_resource("ns", "a", False, change)
+    assert len(keys) == 5
+
+
+def test_a_resource_that_went_and_came_again_is_looked_at_each_time() -> None:
+    watcher, keys = watched()
+    watcher.on_resource("ns", "a", False, body())
+    watcher.on_resource("ns", "a", True, body())
+    watcher.on_resource("ns", "a", False, body())
+    assert len(keys) == 3
+
+
+def test_resources_do_not_hide_each_other() -> None:
+    watcher, keys = watched()
+    watcher.on_resource("ns", "a", False, body())
+    watcher.on_resource("ns", "b", False, body())
+    assert keys == [Key("ns", "a"), Key("ns", "b")]
+
+
+def test_a_child_asks_for_its_resource_and_a_strangers_for_nothing() -> None:
+    watcher, keys = watched()
+    watcher.on_child("ns", {Label.RESOURCE: "a"})
+    watcher.on_child("ns", {})
+    assert keys == [Key("ns", "a")]
+
+
+def test_labels_and_annotations_of_a_resource_decide_nothing() -> None:
+    assert essence(body(labels={"a": "b"}, annotations={"c": "d"})) == essence(body())
+
+
+def test_the_watching_library_only_watches() -> None:
+    registry = handlers.registry(Watcher(lambda _: None))
+    resources = registry._watching.get_all_handlers()
+    assert {handler.selector.any_name or handler.selector.plural for handler in resources if handler.selector} >= {
+        "modeldeployments",
+        "deployments",
+        "pods",
+        "services",
+        "endpointslices",
+    }
+    assert not registry._changing.get_all_handlers()
+    assert not registry._spawning.get_all_handlers()
+    chosen = handlers.settings()
+    assert isinstance(chosen, kopf.OperatorSettings)
+    assert (chosen.posting.enabled, chosen.scanning.disabled) == (False, True)
+    assert len(chosen.watching.label_selectors) == len(handlers.CHILDREN)
