@@ -38,6 +38,7 @@ app = typer.Typer(
     epilog=EXIT_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
 for command in (push, verify, render, status, retry, promote):
     app.command()(command)
