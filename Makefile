@@ -93,7 +93,7 @@ format: $(READY) ## Put the code into its form
 	$(RUN) ruff format .
 
 .PHONY: generate
-generate: $(READY) ## Write the generated files: CRD, reference pages, manifests
+generate: $(READY) ## Write the generated files: CRD, reference pages, the rollout's picture, manifests
 	$(CLUSTER) build --only helm
 	$(RUN) python tools/generate.py
 
@@ -105,7 +105,7 @@ goldens: $(READY) ## Replay the reference answers; other files: make goldens GOL
 
 .PHONY: bench
 bench: $(READY) ## Measure the engine, the pull and the judge; writes nothing
-	uv sync --locked --all-packages --group bench
+	uv sync --locked --all-packages --inexact --group bench
 	$(RUN) python benchmarks/engine.py
 	$(RUN) python benchmarks/pull.py
 	$(RUN) python benchmarks/judge.py
