@@ -1,0 +1,108 @@
+from pathlib import Path
+
+import pytest
+from backstay_contract.metric import MetricName
+from backstay_contract.names import Env
+from backstay_contract.termination import GaveUp
+from backstay_runtime.assemble import BLOCK_SIZE, plan_sizes
+from backstay_runtime.folder import GiveUpError
+from backstay_runtime.kv.blocks import RESERVED_BLOCKS
+from backstay_runtime.model.config import parse_config
+from backstay_runtime.model.linear import Dtype
+from backstay_runtime.settings import SettingsError, read
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .tiny import CONFIG
+
+DIGEST = {Env.MODEL_DIGEST: "ab" * 32}
+TINY = parse_config(CONFIG, {})
+
+
+def test_a_pod_finds_its_model_by_the_digest() -> None:
+    assert read(DIGEST).folder == Path("/models") / ("ab" * 32)
+    assert read({**DIGEST, Env.MODELS_FOLDER: "/elsewhere"}).folder == Path("/elsewhere") / ("ab" * 32)
+    assert read(DIGEST).digest == "sha256:" + "ab" * 32
+
+
+def test_a_folder_needs_no_digest() -> None:
+    assert read({}, Path("/a")).digest is None
+    with pytest.raises(SettingsError, match=Env.MODEL_DIGEST):
+        read({})
+
+
+def test_what_is_not_set_has_its_default() -> None:
+    settings = read(DIGEST)
+    assert (settings.port, settings.control_port, settings.dtype) == (8000, 8081, Dtype.AUTO)
+    assert settings.max_model_len is None
+    assert settings.limits == {}
+    assert read({**DIGEST, Env.PORT: ""}).port == 8000
+
+
+def test_limits_come_by_metric() -> None:
+    settings = read({**DIGEST, Env.LIMITS: '{"p99LatencyMs": 840, "tokensPerSecond": 3.5}'})
+    assert settings.limits == {MetricName.P99_LATENCY: 840.0, MetricName.TOKENS_PER_SECOND: 3.5}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        (Env.PORT, "http"),
+        (Env.PORT, "-1"),
+        (Env.MAX_NUM_SEQS, "0"),
+        (Env.MAX_MODEL_LEN, "0"),
+        (Env.MAX_MODEL_LEN, "1.5"),
+        (Env.QUEUE_LENGTH, "1e3"),
+        (Env.THREADS, "0"),
+        (Env.DTYPE, "int3"),
+        (Env.LIMITS, "[]"),
+        (Env.LIMITS, "{"),
+        (Env.LIMITS, '{"speed": 1}'),
+        (Env.LIMITS, '{"p99LatencyMs": "fast"}'),
+        (Env.LIMITS, '{"p99LatencyMs": 0}'),
+        (Env.LIMITS, '{"p99LatencyMs": NaN}'),
+        (Env.MODEL_DIGEST, "abc"),
+        (Env.CONTROL_TOKEN_SHA256, "secret"),
+        (Env.HARDWARE_PROFILE, '{"gpu": 5}'),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_name(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        read({**DIGEST, name: value})
+
+
+def test_what_is_no_hash_of_a_token_is_not_repeated_in_the_message() -> None:
+    with pytest.raises(SettingsError) as refused:
+        read({**DIGEST, Env.CONTROL_TOKEN_SHA256: "the token itself"})
+    assert "the token itself" not in str(refused.value)
+
+
+@given(memory=st.integers(200_000, 10**9), most=st.integers(1, 64), length=st.none() | st.integers(2, 256))
+def test_the_cache_fits_into_its_share_and_holds_one_whole_context(memory: int, most: int, length: int | None) -> None:
+    sizes = plan_sizes(TINY, memory, max_model_len=length, max_num_seqs=most, queue_length=4)
+    tokens = (sizes.blocks - RESERVED_BLOCKS) * BLOCK_SIZE
+    assert sizes.blocks * BLOCK_SIZE * TINY.kv_bytes_per_token <= 0.6 * memory
+    assert sizes.max_model_len <= tokens <= most * (sizes.max_model_len + BLOCK_SIZE)
+    assert length is None or sizes.max_model_len == length
+
+
+def test_with_ample_memory_every_sequence_may_have_a_whole_context() -> None:
+    sizes = plan_sizes(TINY, 10**9, max_model_len=None, max_num_seqs=8, queue_length=4)
+    assert sizes.max_model_len == 256
+    assert sizes.blocks == 8 * 16 + RESERVED_BLOCKS
+
+
+def test_a_wanted_context_that_does_not_fit_is_refused_with_the_numbers() -> None:
+    with pytest.raises(GiveUpError, match="maxModelLen 256 needs") as refused:
+        plan_sizes(TINY, 100_000, max_model_len=256, max_num_seqs=8, queue_length=4)
+    assert refused.value.termination.reason is GaveUp.OUT_OF_MEMORY
+
+
+def test_without_a_wanted_context_what_fits_is_offered() -> None:
+    assert plan_sizes(TINY, 100_000, max_model_len=None, max_num_seqs=8, queue_length=4).max_model_len < 256
+
+
+def test_a_context_longer_than_the_models_is_refused() -> None:
+    with pytest.raises(GiveUpError, match="more than the model's 256 positions") as refused:
+        plan_sizes(TINY, 10**9, max_model_len=257, max_num_seqs=8, queue_length=4)
+    assert refused.value.termination.reason is GaveUp.SETTINGS_INVALID
