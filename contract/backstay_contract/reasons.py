@@ -92,6 +92,7 @@ class Reason(StrEnum):
     INTERNAL_ERROR = GaveUp.INTERNAL, "A defect; the message has its text."
     # the operator's own
     SPEC_INVALID = "SpecInvalid", "The stored spec is not valid under the installed version."
+    NAME_TAKEN = "NameTaken", "An object with a child's name exists and belongs to somebody else."
     SELECTOR_RESTORED = "SelectorRestored", "Somebody else changed the Service's selector; it was put back."
     READY = "Ready", "The Service has ready endpoints."
     NOT_READY = "NotReady", "The Service has no ready endpoint."

@@ -13,6 +13,7 @@ from backstay_operator import resource as resources
 from backstay_operator.apply import events as telling
 from backstay_operator.apply import status as writing
 from backstay_operator.apply.apply import Applied, apply
+from backstay_operator.apply.names import NameTakenError
 from backstay_operator.client import Client
 from backstay_operator.http import Http
 from backstay_operator.observe.observe import Observer, Seen
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
 """After something that is done as well as possible, such as a pod's mode, did not succeed."""
+BLOCKED_SECONDS = 30.0
+"""While an object of somebody else's is in the way: no event tells when it goes."""
 
 
 class Reconciler:
@@ -66,12 +69,20 @@ class Reconciler:
         try:
             spec = resource.spec()
         except ValidationError as error:
-            await self._refuse(resource, resources.sentence(error))
+            said = resources.sentence(error)
+            event = Event(f"spec.{resource.generation}", Reason.SPEC_INVALID, said, warning=True)
+            await self._refuse(resource, "SpecValid", event)
             return None
         status = resource.status()
         seen = await self._observer.observe(resource.owner, spec, status, self._clock(), lambda: self._wake(key))
         decision = decide(spec, status, seen.observation, self._clock(), resource.generation)
-        applied = await apply(self._client, self._http, self._settings.control_key, resource, spec, decision, seen)
+        try:
+            key_bytes = self._settings.control_key
+            applied = await apply(self._client, self._http, key_bytes, resource, spec, decision, seen)
+        except NameTakenError as error:
+            event = Event(error.id, Reason.NAME_TAKEN, str(error), warning=True)
+            await self._refuse(resource, "NamesFree", event)
+            return BLOCKED_SECONDS
         if applied.flipped and decision.reason is Reason.BREACH:
             self._observe_flip(seen)
         await writing.write(self._client, resource, decision.status.to_json())
@@ -82,23 +93,25 @@ class Reconciler:
         next_look = self._observer.next_look(resource.owner.uid, spec, decision.status, self._clock())
         return soonest(decision.look_again, next_look, RETRY_SECONDS if applied.problems else None)
 
-    async def _refuse(self, resource: Resource, said: str) -> None:
-        """The stored spec is not valid under this version: the active colour serves on, and the status says why."""
+    async def _refuse(self, resource: Resource, condition: str, event: Event) -> None:
+        """Something that only a person can change is in the way: the active colour serves on, the status says why.
+
+        The condition of that type is False, and vanishes with the next pass that goes through.
+        """
         before, now = resource.status(), self._clock()
         kept = [
             conditions.Wanted(one.type, one.status, Reason(one.reason), one.message)
             for one in before.conditions
-            if one.type != "SpecValid"
+            if one.type != condition
         ]
-        wanted = [*kept, conditions.Wanted("SpecValid", "False", Reason.SPEC_INVALID, said)]
+        wanted = [*kept, conditions.Wanted(condition, "False", event.reason, event.message)]
         status = before.with_(
             observed_generation=resource.generation,
-            reason=Reason.SPEC_INVALID.value,
-            message=said,
+            reason=event.reason.value,
+            message=event.message,
             conditions=conditions.build(before.conditions, wanted, resource.generation, now),
         )
         if await writing.write(self._client, resource, status.to_json()):
-            event = Event(f"spec.{resource.generation}", Reason.SPEC_INVALID, said, warning=True)
             await self._tell(resource, event)
 
     async def _tell(self, resource: Resource, event: Event) -> None:

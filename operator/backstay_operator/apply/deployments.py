@@ -7,6 +7,7 @@ from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.status import Colour
 
 from backstay_operator import kinds
+from backstay_operator.apply.names import check_deployment
 from backstay_operator.client import Client
 from backstay_operator.desired.common import Owner
 from backstay_operator.desired.deployment import deployment
@@ -28,7 +29,10 @@ async def bring(
 
     Without `build` the template stays exactly as it is, so a newer operator that renders differently restarts nothing.
     """
+    name = names.deployment(owner.name, colour)
     if plan.build is not None:
+        if live is None:
+            await check_deployment(client, owner, name)
         body = deployment(
             owner,
             spec,
@@ -42,7 +46,6 @@ async def bring(
         return True
     if live is None or live["spec"].get("replicas") == plan.replicas:
         return False
-    name = names.deployment(owner.name, colour)
     # The uid makes sure that it is this very Deployment: another of the same name is refused.
     body = {"metadata": {"uid": live["metadata"]["uid"]}, "spec": {"replicas": plan.replicas}}
     await client.merge_patch(kinds.DEPLOYMENT, owner.namespace, name, body)

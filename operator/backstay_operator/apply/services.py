@@ -7,6 +7,7 @@ from backstay_contract.names import Label
 from backstay_contract.status import NO_COLOUR, Colour
 
 from backstay_operator import kinds
+from backstay_operator.apply import names
 from backstay_operator.client import Client
 from backstay_operator.desired import flip_record, services
 from backstay_operator.desired.common import FLIP, Owner, pod_selector
@@ -37,9 +38,9 @@ async def ensure(
         body = services.active(owner)
         if selector is not None and record is None:
             body["spec"]["selector"] = pod_selector(owner, selector)
-        active = await client.create(kinds.SERVICE, body)
+        active = await names.create_service(client, owner, body)
     if preview is None:
-        preview = await client.create(kinds.SERVICE, services.preview(owner))
+        preview = await names.create_service(client, owner, services.preview(owner))
     return active, preview
 
 

@@ -152,7 +152,9 @@ def volumes(spec: ModelDeploymentSpec) -> list[Json]:
         body.append(
             {
                 "name": CREDENTIALS_VOLUME,
-                "secret": {"secretName": secret.name, "items": items, "defaultMode": 0o440},
+                # Optional, so that the init container starts and says which key is missing: the kubelet would wait
+                # for the Secret in silence. It mounts one that comes later at the container's next try.
+                "secret": {"secretName": secret.name, "items": items, "defaultMode": 0o440, "optional": True},
             }
         )
     return body

@@ -87,6 +87,7 @@ def test_at_rest_the_operator_writes_nothing_and_asks_no_pod(story: Story) -> No
     with story.kubelet.traffic(story.namespace, NAME):
         story.wait_until_serving("1.0.0")
         story.wait_until_at_rest()
+        story.pause(3)
         story.operator.kill()
         story.operator.start(BACKSTAY_RESYNC_SECONDS="1")
         story.operator.wait_until_healthy()

@@ -125,6 +125,25 @@ async def test_a_spec_that_is_valid_again_takes_the_condition_away(passes: Passe
     assert "SpecValid" not in {condition["type"] for condition in passes.status["conditions"]}
 
 
+@pytest.mark.parametrize(("kind", "name"), [(kinds.SERVICE, "chat"), (kinds.DEPLOYMENT, "chat-blue")])
+async def test_an_object_of_somebody_else_is_not_touched_and_the_status_names_it(
+    passes: Passes, kind: Any, name: str
+) -> None:
+    theirs = passes.api.put(kind, {"metadata": {"name": name, "namespace": "prod", "labels": {"app": "theirs"}}})
+    assert await passes.once() == 30.0
+    assert passes.api.objects[kind, "prod", name] == theirs
+    assert passes.status["reason"] == "NameTaken"
+    assert f"{kind.name} {name} exists in namespace prod" in passes.status["message"]
+    passes.api.writes.clear()
+    await passes.once()
+    assert {written for _, written, _ in passes.api.writes} <= {kinds.SERVICE.name}
+    assert passes.api.objects[kind, "prod", name] == theirs
+    del passes.api.objects[kind, "prod", name]
+    await passes.once()
+    assert passes.status["phase"] == "Starting"
+    assert "NamesFree" not in {condition["type"] for condition in passes.status["conditions"]}
+
+
 async def test_once_a_resource_is_being_deleted_nothing_is_created(passes: Passes) -> None:
     passes.body["metadata"] |= {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": [FINALIZER]}
     passes.body["spec"] = {"not": "even valid"}
