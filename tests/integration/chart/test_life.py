@@ -2,8 +2,10 @@
 
 import base64
 import json
+import os
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -146,7 +148,7 @@ def test_an_upgrade_updates_the_crd(
 
 
 def test_an_uninstallation_releases_the_resources_and_keeps_them_and_the_crd(
-    run_helm: Helm, get: Callable[..., Any], control_plane: ControlPlane, namespace: str
+    run_helm: Helm, get: Callable[..., Any], control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     run_helm("install", "backstay", str(CHART))
     control_plane.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
@@ -160,19 +162,49 @@ def test_an_uninstallation_releases_the_resources_and_keeps_them_and_the_crd(
         becomes(True, control_plane, account, namespace, "patch", CRD)
         more = [may(control_plane, account, namespace, *what) for what in (("delete", CRD), ("get", "secrets"))]
         operators = get("deployments", "--selector=app.kubernetes.io/component=operator")["items"]
+        said = run_as(control_plane, namespace, pod["spec"]["serviceAccountName"], command, tmp_path)
         finish(control_plane, namespace, pod["metadata"]["name"])
         uninstalling.result()
 
     assert command == ["python", "-m", "backstay_operator", "release"]
     assert more == [False, False]
     assert operators == []  # nobody is left who would put the finalizers back
-    assert get("mdep", "chat")["metadata"]["name"] == "chat"
+    assert said == "1 resources let go\n"
+    assert "finalizers" not in get("mdep", "chat")["metadata"]
     assert control_plane.kubectl("get", "crd", CRD, "--output=name")
     becomes(False, control_plane, account, namespace, "patch", CRD)
     left = get("serviceaccounts,jobs,secrets,services,deployments")["items"]
     assert [item["metadata"]["name"] for item in left] == ["default"]
-    patch = '{"metadata": {"finalizers": null}}'
-    control_plane.kubectl("patch", "mdep", "chat", "--type=merge", f"--patch={patch}", f"--namespace={namespace}")
+
+
+def run_as(plane: ControlPlane, namespace: str, account: str, command: list[str], folder: Path) -> str:
+    """What the hook's container would print: its command, with its account's token and rights."""
+    token = plane.kubectl("create", "token", account, f"--namespace={namespace}").strip()
+    kubeconfig = folder / "kubeconfig"
+    kubeconfig.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [
+                    {"name": "c", "cluster": {"server": plane.server, "certificate-authority": str(plane.authority)}}
+                ],
+                "users": [{"name": "u", "user": {"token": token}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+    )
+    done = subprocess.run(
+        [sys.executable, *command[1:]],
+        env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def finish(plane: ControlPlane, namespace: str, pod: str) -> None:
