@@ -1,7 +1,7 @@
 """What the load's lines say. Pure."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,13 +69,3 @@ def missing(answers: Iterable[Answer], kind: str, until: float) -> list[int]:
 def of_kind(answers: Iterable[Answer], kind: str) -> list[Answer]:
     """The answers of that kind."""
     return [answer for answer in answers if answer.kind == kind]
-
-
-def between(answers: Iterable[Answer], since: float, until: float) -> list[Answer]:
-    """Those whose requests were sent in [since, until)."""
-    return [answer for answer in answers if since <= answer.sent < until]
-
-
-def by_digest(answers: Sequence[Answer], digest: str) -> list[Answer]:
-    """Those that this model answered."""
-    return [answer for answer in answers if answer.digest == digest]

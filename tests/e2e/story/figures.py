@@ -2,8 +2,10 @@
 
 import itertools
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 
+from tests.e2e.story import settings
 from tests.e2e.story.answers import Answer
 
 
@@ -19,6 +21,16 @@ def percentile(values: Iterable[float], fraction: float) -> float:
 def latencies_ms(answers: Iterable[Answer]) -> list[float]:
     """Milliseconds of the requests that ended well."""
     return [answer.ms for answer in answers if answer.good]
+
+
+def rate(probes: Sequence[Answer]) -> float:
+    """Requests per second that keep an engine busy for `settings.BUSY` of the time, from requests that were sent one
+    after the other; within the bounds of the settings. A probe that failed is an error."""
+    latencies = latencies_ms(probes)
+    if not probes or len(latencies) < len(probes):
+        raise ValueError(f"{len(probes) - len(latencies)} of {len(probes)} probes were not answered")
+    wanted = settings.BUSY * 1000 / statistics.fmean(latencies)
+    return min(settings.HIGHEST_RATE, max(settings.LOWEST_RATE, wanted))
 
 
 def lost(answers: Iterable[Answer], excused: str | None = None) -> list[Answer]:

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from tests.e2e.story import answers, objects, settings
+from tests.e2e.story import answers, figures, objects, settings
 from tests.e2e.story.answers import Answer
 from tests.e2e.story.kube import Kube
 
@@ -19,16 +19,32 @@ class Load:
         self._kube, self._image = kube, image
         self._where = f"--namespace={settings.DEMO}"
 
-    def start(self) -> None:
-        """Start the pods, and wait until each has had its first answer."""
+    def probe(self) -> float:
+        """Requests per second, of all kinds together, that keep the engine as busy as is wanted."""
         self._kube.apply(objects.load_client(CLIENT.read_text()))
-        self._kube.apply(*(objects.load_pod(kind, self._image) for kind in settings.KINDS))
-        pods = [f"pod/load-{kind}" for kind in settings.KINDS]
-        self._kube.run("wait", *pods, self._where, "--for=condition=Ready", "--timeout=60s", timeout_s=70)
+        self._kube.apply(objects.load_pod("probe", self._image, times=settings.PROBES))
+        ended = "--for=jsonpath={.status.phase}=Succeeded"
+        self._kube.run("wait", "pod/load-probe", self._where, ended, "--timeout=120s", timeout_s=130)
+        return figures.rate(answers.parse(self._text("probe")))
+
+    def start(self, rate: float) -> None:
+        """Start the pods; each sends its part of so many requests per second."""
+        share = rate / len(settings.KINDS)
+        pods = [
+            objects.load_pod(kind, self._image, rate=share, connections=settings.CONNECTIONS) for kind in settings.KINDS
+        ]
+        self._kube.apply(*pods)
+        names = [f"pod/load-{kind}" for kind in settings.KINDS]
+        self._kube.run("wait", *names, self._where, "--for=condition=Ready", "--timeout=60s", timeout_s=70)
 
     def answers(self) -> list[Answer]:
         """All requests that have ended so far."""
         return [answer for kind in settings.KINDS for answer in answers.parse(self._text(kind))]
+
+    def settled(self) -> bool:
+        """Whether every request that is not quite recent has been answered."""
+        until, found = time.time() - UNDER_WAY_S, self.answers()
+        return not any(answers.missing(found, kind, until) for kind in settings.KINDS)
 
     def keep(self, folder: Path) -> tuple[list[Answer], float]:
         """All requests, also written into the folder as they are, and the time up to which they are complete."""

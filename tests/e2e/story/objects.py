@@ -70,15 +70,14 @@ def load_client(source: str) -> Json:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {CLIENT: source}}
 
 
-def load_pod(kind: str, image: str) -> Json:
-    """The pod that sends requests of this kind to the active Service."""
+def load_pod(kind: str, image: str, **more: float) -> Json:
+    """The pod that sends requests of this kind to the active Service; `more` are further options of its program."""
     options = {
         "url": f"http://{settings.RESOURCE}.{settings.DEMO}.svc",
         "model": settings.MODEL,
         "kind": kind,
-        "rate": settings.RATE,
-        "connections": settings.CONNECTIONS,
         "max-tokens": settings.MAX_TOKENS,
+        **more,
     }
     container = {
         "name": "load",

@@ -22,11 +22,16 @@ SLOWER: Final = "2.0.0"
 
 KINDS: Final = ("new", "kept")
 """Kinds of connections that the load uses at the same time."""
-RATE: Final = 3.0
-"""Requests per second of each kind."""
+BUSY: Final = 0.4
+"""The load is to keep one engine busy for this part of the time: queues of a loaded machine are no news."""
+LOWEST_RATE: Final = 1.0
+HIGHEST_RATE: Final = 6.0
+"""Requests per second of all kinds together."""
+PROBES: Final = 30
+"""Requests, one after the other, that the rate is chosen by."""
 CONNECTIONS: Final = 4
 """Connections that the load of kind `kept` keeps."""
-MAX_TOKENS: Final = 3
+MAX_TOKENS: Final = 2
 WARM_UP_SECONDS: Final = 3.0
 """Answers of this time after the load began are not measured."""
 SAMPLES: Final = 240
@@ -41,7 +46,7 @@ SERVING: Final[dict[str, Any]] = {
     "threads": 1,
     "resources": {
         "requests": {"cpu": "200m", "memory": "1Gi"},
-        "limits": {"cpu": "1", "memory": "4Gi"},
+        "limits": {"cpu": "2", "memory": "4Gi"},
     },
 }
 ROLLOUT: Final[dict[str, Any]] = {
@@ -57,5 +62,7 @@ STARTS_WITHIN: Final = 240.0
 """Seconds until a candidate is ready, before the demo gives up."""
 SOAKS_WITHIN: Final = 330.0
 """Seconds until a soak ends, before the demo gives up."""
+ANSWERED_WITHIN: Final = 70.0
+"""Seconds until every request has been answered or given up: more than the clients wait."""
 WATCHED_AFTER_REAPPLY: Final = 8.0
 """Seconds in which nothing may be created after the rejected resource was applied again."""

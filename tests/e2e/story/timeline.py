@@ -65,11 +65,17 @@ def sentence(verdict: Json) -> str:
     allowed = verdict.get("allowedFraction")
     share = f", where {allowed:.1%} may be" if allowed is not None else ""
     return (
-        f"{verdict['metric']} {verdict['verdict']}: k={verdict.get('k', 0)} of n={verdict.get('n', 0)} beyond "
-        f"{number(verdict.get('limit'))} {verdict.get('unit', '')}{share}; "
+        f"{verdict['metric']} {verdict['verdict']}: k={verdict.get('k', 0)} of n={verdict.get('n', 0)} "
+        f"{_beyond(verdict)}{share}; "
         f"e-value 10^{number(verdict.get('eValue'))}, a breach needs 10^{number(verdict.get('breachAt'))}; "
         f"for Pass 10^{number(verdict.get('passEValue'))} of 10^{number(verdict.get('passAt'))}"
     )
+
+
+def _beyond(verdict: Json) -> str:
+    if verdict["metric"] == "errorRate":
+        return "failed"
+    return f"beyond {number(verdict.get('limit'))} {verdict.get('unit', '')}"
 
 
 def number(value: float | None) -> str:

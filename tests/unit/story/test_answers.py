@@ -40,6 +40,13 @@ def test_any_other_line_that_is_no_answer_is_named(bad: str) -> None:
         answers.parse(line() + bad + line())
 
 
+def test_a_hole_in_the_numbers_is_a_request_that_no_line_tells_of() -> None:
+    found = answers.parse(line(number=0, sent=1.0) + line(number=2, sent=3.0) + line(number=3, sent=4.0))
+    assert answers.missing(found, "new", until=5.0) == [1]
+    assert answers.missing(found, "new", until=2.0) == [], "what came before is whole"
+    assert answers.missing(found, "kept", until=5.0) == []
+
+
 def test_answers_can_be_told_apart_by_kind_and_model() -> None:
     found = answers.parse(line() + line(kind="kept", digest="sha256:bb"))
     assert [answer.kind for answer in answers.of_kind(found, "kept")] == ["kept"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.e2e.story import figures
+from tests.e2e.story import figures, settings
 from tests.unit.story.build import NEW, OLD, answer, refused, steady
 
 values = st.lists(st.floats(min_value=0, max_value=1e6), min_size=1, max_size=300)
@@ -70,6 +70,23 @@ def test_all_that_moved_at_once_moved_after_nothing() -> None:
 
 def test_nobody_has_moved_while_the_winner_answers_nothing() -> None:
     assert figures.moved_after(steady(0, 20, digest=OLD), NEW, OLD, flip=10, until=20) is None
+
+
+def test_the_rate_keeps_the_engine_as_busy_as_is_wanted() -> None:
+    assert figures.rate([answer(0, ms=100), answer(1, ms=300)]) == pytest.approx(settings.BUSY / 0.2)
+
+
+@given(st.lists(st.floats(min_value=0.01, max_value=1e5), min_size=1, max_size=30))
+def test_the_rate_stays_within_its_bounds(latencies: list[float]) -> None:
+    found = figures.rate([answer(0, ms=ms) for ms in latencies])
+    assert settings.LOWEST_RATE <= found <= settings.HIGHEST_RATE
+
+
+def test_no_rate_is_chosen_by_probes_that_failed() -> None:
+    with pytest.raises(ValueError, match="1 of 2 probes"):
+        figures.rate([answer(0), refused(1)])
+    with pytest.raises(ValueError, match="0 of 0"):
+        figures.rate([])
 
 
 def test_overlapping_requests_keep_an_engine_busy_once() -> None:

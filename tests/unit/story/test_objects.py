@@ -97,6 +97,7 @@ def test_the_load_s_program_is_one_file_of_the_standard_library() -> None:
         "sys",
         "time",
         "collections",
+        "functools",
         "typing",
         "urllib",
     }

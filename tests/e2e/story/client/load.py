@@ -3,7 +3,8 @@ ConfigMap, with any image that has Python 3.11.
 
 Requests are sent at fixed times, however long the answers take (open loop), and no request is ever sent twice, so a
 request that is lost is seen as lost. Kind `new` opens a connection for each request. Kind `kept` takes the connection
-that has been idle longest and keeps it afterwards, as HTTP clients with a pool do.
+that has been idle longest and keeps it afterwards, as HTTP clients with a pool do. Kind `probe` is no load: it asks so
+many times, one after the other, and ends.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -177,17 +179,26 @@ async def run(target: Target, kind: str, rate: float, connections: int) -> None:
     began = time.monotonic()
     try:
         for number, (path, request) in enumerate(questions(target, kind)):
-
-            def tell(line: dict[str, Any], number: int = number) -> None:
-                sys.stdout.write(json.dumps({"number": number, "kind": kind, **line}) + "\n")
-                sys.stdout.flush()
-
             await asyncio.sleep(max(0.0, began + number / rate - time.monotonic()))
-            task = asyncio.create_task(ask(target, pool, path, request, tell))
+            task = asyncio.create_task(ask(target, pool, path, request, partial(tell, kind, number)))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
     finally:
         await pool.close()
+
+
+async def probe(target: Target, times: int) -> None:
+    """Ask `times` times, each when the one before has been answered."""
+    pool = Pool(target, 1)
+    for number, (path, request) in zip(range(times), questions(target, "kept"), strict=False):
+        await ask(target, pool, path, request, partial(tell, "probe", number))
+    await pool.close()
+
+
+def tell(kind: str, number: int, line: dict[str, Any]) -> None:
+    """Write a line about one request."""
+    sys.stdout.write(json.dumps({"number": number, "kind": kind, **line}) + "\n")
+    sys.stdout.flush()
 
 
 def main() -> None:
@@ -195,15 +206,19 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--url", required=True, help="http://HOST[:PORT]")
     options.add_argument("--model", required=True)
-    options.add_argument("--kind", choices=("new", "kept"), required=True)
-    options.add_argument("--rate", type=float, required=True, help="requests per second")
+    options.add_argument("--kind", choices=("new", "kept", "probe"), required=True)
+    options.add_argument("--rate", type=float, default=1.0, help="requests per second")
+    options.add_argument("--times", type=int, default=1, help="requests of kind `probe`")
     options.add_argument("--connections", type=int, default=4, help="connections that kind `kept` keeps")
     options.add_argument("--max-tokens", type=int, default=4)
     options.add_argument("--timeout", type=float, default=60.0, help="seconds after which a request is lost")
     given = options.parse_args()
     url = urlsplit(given.url)
     target = Target(str(url.hostname), url.port or 80, given.model, given.max_tokens, given.timeout)
-    asyncio.run(run(target, given.kind, given.rate, given.connections))
+    if given.kind == "probe":
+        asyncio.run(probe(target, given.times))
+    else:
+        asyncio.run(run(target, given.kind, given.rate, given.connections))
 
 
 if __name__ == "__main__":
