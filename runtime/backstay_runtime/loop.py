@@ -77,6 +77,7 @@ class EngineLoop:
         self._stopping = False
         self._cutting = False
         self._busy_since: float | None = None
+        self._last_token: float | None = None
         self.dead: str | None = None
         """Why the engine has stopped, or None while it lives."""
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -105,6 +106,10 @@ class EngineLoop:
         """Seconds since the engine last finished a step although it had work; 0 when it has none."""
         since = self._busy_since
         return 0.0 if since is None else max(0.0, now - since)
+
+    def since_token(self, now: float) -> float:
+        """Seconds since the model last gave a token, a probe's included; infinite before the first."""
+        return float("inf") if self._last_token is None else max(0.0, now - self._last_token)
 
     def submit(self, wishes: Sequence[Wish], deliver: Callable[[Delivery], None]) -> list[Ticket]:
         """Hands over a request's sequences, all or none. Raises QueueFullError or EngineDeadError."""
@@ -230,6 +235,8 @@ class EngineLoop:
             ticket = self._inside.get(output.number)
             if ticket is None:
                 continue
+            if output.token is not None:
+                self._last_token = now
             if output.finish is not None:
                 del self._inside[output.number]
             batch.append((ticket, Delivery(ticket.index, output, now)))

@@ -11,8 +11,11 @@ from backstay_runtime.api.service import Loaded, Service
 from backstay_runtime.loop import Delivery, EngineDeadError, Wish
 from backstay_runtime.sampling.params import SamplingParams
 
-PROBE_SECONDS = 5.0
-"""How long one token may take; also how long a step may last before the engine counts as stuck."""
+PROBE_SECONDS = 4.0
+"""How long the one token may take: less than a kubelet waits (5 s), so that it hears the reason."""
+
+PROGRESS_SECONDS = 10.0
+"""While requests run, a token in this time is proof enough: a busy server must not wait for a probe to be ready."""
 
 STUCK_SECONDS = 60.0
 """A step that lasts this long will not end: the process should be restarted."""
@@ -58,6 +61,8 @@ class Health:
     async def _probed(self, loaded: Loaded) -> str | None:
         """What is wrong, or None."""
         now = time.monotonic()
+        if loaded.loop.dead is None and loaded.loop.open and loaded.loop.since_token(now) < PROGRESS_SECONDS:
+            return None
         if self._answer is not None and self._answer[1] is None and now - self._answer[0] < FRESH_SECONDS:
             return None
         if self._probe is None or self._probe.done():

@@ -63,6 +63,24 @@ async def test_ready_though_queue_and_cache_are_full(folder: Path) -> None:
         assert (await busy).status_code == 200
 
 
+async def test_while_tokens_flow_a_busy_server_is_ready_without_a_probe(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with place(folder) as one:
+        busy = asyncio.ensure_future(one.complete(prompt="a", max_tokens=120))
+        while one.value("backstay_generated_tokens_total") == 0:  # noqa: ASYNC110 - nothing tells us of it
+            await asyncio.sleep(0.001)
+
+        async def no_probe(_: object) -> str:
+            return "a probe ran"
+
+        monkeypatch.setattr(health, "probe", no_probe)
+        assert (await one.client.get("/readyz")).status_code == 200
+        monkeypatch.setattr(health, "PROGRESS_SECONDS", 0.0)
+        assert "a probe ran" in (await one.client.get("/readyz")).text
+        await busy
+
+
 async def test_a_model_whose_numbers_are_not_finite_never_becomes_ready(tmp_path: Path) -> None:
     weights = tiny.tensors()
     weights["model.norm.weight"][0] = float("nan")
