@@ -29,6 +29,7 @@ Json = dict[str, Any]
 Result = TypeVar("Result")
 MODEL = "tiny"
 WHERE = f"--namespace={settings.DEMO}"
+CONFIG: Json = {**tiny.CONFIG, "model_type": "llama"}
 ROLLOUT: Json = {
     "soak": {"minSeconds": 1, "maxSeconds": 60, "intervalSeconds": 0.5},
     "progressDeadlineSeconds": 120,
@@ -69,7 +70,7 @@ class Bench:
 
     def push(self, version: str, seed: int = 0) -> Pushed:
         """A model of some 100 kB; another seed gives other weights."""
-        folder = tiny.write(self.folder / version, weights=tiny.tensors(seed=seed))
+        folder = tiny.write(self.folder / version, tiny.tensors(seed=seed), CONFIG)
         return publish.push(self.place, folder, version, run=self.name, baselines={}, model=MODEL)
 
     def storage(self) -> Minio:

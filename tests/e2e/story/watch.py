@@ -66,10 +66,10 @@ class Watch:
                 self._process = process = subprocess.Popen(
                     self._command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=self._environment
                 )
-            assert process.stdout is not None
-            for event in documents(process.stdout):
-                self._take(event)
-            process.wait()
+            with process:
+                assert process.stdout is not None
+                for event in documents(process.stdout):
+                    self._take(event)
             time.sleep(_AGAIN_S)
 
     def _take(self, event: dict[str, Any]) -> None:
