@@ -23,6 +23,8 @@ OnWrite = Callable[[str, Kind], None]
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+PATCH_NOT_APPLICABLE = "rejected our request due to an error in our request"
+"""What the API server says of a JSON patch whose test fails or whose path is not there; it does not say which."""
 TIMEOUT_SECONDS = 10.0
 """For one call as a whole: a hanging API server must not hold a pass for longer."""
 
@@ -46,7 +48,7 @@ class ApiError(Exception):
     @property
     def conflict(self) -> bool:
         """The object is not as the caller expected: another version, a failed JSON patch test, or it exists already."""
-        return self.status == 409 or (self.status == 422 and "testing path" in self.message.lower())
+        return self.status == 409 or (self.status == 422 and PATCH_NOT_APPLICABLE in self.message)
 
 
 class Client:
@@ -93,17 +95,20 @@ class Client:
         query = {"fieldManager": names.FIELD_MANAGER, "force": "true"}
         return await self._write("PATCH", "apply", kind, path, body=body, query=query, content_type=APPLY_PATCH)
 
-    async def json_patch(self, kind: Kind, namespace: str, name: str, operations: list[Json]) -> Json:
+    async def json_patch(
+        self, kind: Kind, namespace: str, name: str, operations: list[Json], subresource: str = ""
+    ) -> Json:
         """A JSON patch; `conflict` is true of the error if one of its tests failed."""
-        query = {"fieldManager": names.FIELD_MANAGER}
-        path = kind.path(namespace, name)
-        return await self._write("PATCH", "patch", kind, path, body=operations, query=query, content_type=JSON_PATCH)
-
-    async def merge_patch(self, kind: Kind, namespace: str, name: str, body: Json, subresource: str = "") -> Json:
         query = {"fieldManager": names.FIELD_MANAGER}
         path = kind.path(namespace, name, subresource)
         verb = f"patch-{subresource}" if subresource else "patch"
-        return await self._write("PATCH", verb, kind, path, body=body, query=query, content_type=MERGE_PATCH)
+        return await self._write("PATCH", verb, kind, path, body=operations, query=query, content_type=JSON_PATCH)
+
+    async def merge_patch(self, kind: Kind, namespace: str, name: str, body: Json) -> Json:
+        """A merge patch. A resourceVersion or uid in its metadata must be the object's own."""
+        query = {"fieldManager": names.FIELD_MANAGER}
+        path = kind.path(namespace, name)
+        return await self._write("PATCH", "patch", kind, path, body=body, query=query, content_type=MERGE_PATCH)
 
     async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> bool:
         """Begins the deletion of that very object, dependents in the background; False if it was gone already."""

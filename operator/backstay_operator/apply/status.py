@@ -9,30 +9,30 @@ from backstay_operator.resource import Resource
 Json = dict[str, Any]
 
 
-def merge_patch(old: Json, new: Json) -> Json:
-    """The JSON merge patch (RFC 7396) that makes `old` to `new`: fields that vanish are null; empty if equal.
+def operations(old: Json | None, new: Json) -> list[Json]:
+    """The JSON patch (RFC 6902) that makes the stored status to the new one; empty if they are equal.
 
-    `new` must hold no null of its own: a merge patch cannot write one.
+    Field by field, so that a pass sends what changed and not all the evidence; a field that vanished is removed.
     """
-    patch: Json = {key: None for key in old.keys() - new.keys()}
-    for key, value in new.items():
-        before = old.get(key)
-        if isinstance(before, dict) and isinstance(value, dict):
-            inner = merge_patch(before, value)
-            if inner:
-                patch[key] = inner
-        elif key not in old or before != value:
-            patch[key] = value
-    return patch
+    if old is None:
+        return [{"op": "add", "path": "/status", "value": new}]
+    removed = [{"op": "remove", "path": f"/status/{key}"} for key in sorted(old.keys() - new.keys())]
+    set_ = [
+        {"op": "add", "path": f"/status/{key}", "value": value}
+        for key, value in new.items()
+        if key not in old or old[key] != value
+    ]
+    return [*removed, *set_]
 
 
 async def write(client: Client, resource: Resource, status: Json) -> bool:
     """Makes the stored status to this one; False where it is so already."""
-    patch = merge_patch(resource.stored_status, status)
-    if not patch:
+    changes = operations(resource.body.get("status"), status)
+    if not changes:
         return False
     owner = resource.owner
-    # The uid makes sure that the status is not written to a new resource of the same name.
-    body = {"metadata": {"uid": owner.uid}, "status": patch}
-    await client.merge_patch(kinds.MODEL_DEPLOYMENT, owner.namespace, owner.name, body, subresource="status")
+    # The uid makes sure that the status is not written to a new resource of the same name; a merge patch would not:
+    # metadata in a patch of the status is ignored.
+    same = {"op": "test", "path": "/metadata/uid", "value": owner.uid}
+    await client.json_patch(kinds.MODEL_DEPLOYMENT, owner.namespace, owner.name, [same, *changes], subresource="status")
     return True

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from backstay_contract import names
 from backstay_operator import kinds
-from backstay_operator.client import ApiError
+from backstay_operator.client import PATCH_NOT_APPLICABLE, ApiError
 from backstay_operator.kinds import Kind
 
 Json = dict[str, Any]
@@ -92,28 +92,33 @@ class FakeApi:
         self._check("apply", kind, body["metadata"]["name"])
         return self.put(kind, copy.deepcopy(body))
 
-    async def json_patch(self, kind: Kind, namespace: str, name: str, operations: list[Json]) -> Json:
-        self._check("patch", kind, name)
+    async def json_patch(
+        self, kind: Kind, namespace: str, name: str, operations: list[Json], subresource: str = ""
+    ) -> Json:
+        self._check(f"patch-{subresource}" if subresource else "patch", kind, name)
         body = copy.deepcopy(self._stored(kind, namespace, name))
         for operation in operations:
             target, key = pointed(body, operation["path"])
             if operation["op"] == "test":
                 if target.get(key) != operation["value"]:
-                    raise ApiError(422, "Invalid", f"testing path {operation['path']} value failed", "fake")
+                    raise ApiError(422, "Invalid", f"the server {PATCH_NOT_APPLICABLE}", "fake")
+                continue
+            assert operation["path"].startswith(f"/{subresource}")
+            assert operation["op"] == "add" or key in target, operation
+            if operation["op"] == "remove":
+                del target[key]
             else:
-                assert operation["op"] == "add" or key in target, operation
-                target[key] = operation["value"]
+                target[key] = copy.deepcopy(operation["value"])
         return self.put(kind, body)
 
-    async def merge_patch(self, kind: Kind, namespace: str, name: str, body: Json, subresource: str = "") -> Json:
-        self._check(f"patch-{subresource}" if subresource else "patch", kind, name)
+    async def merge_patch(self, kind: Kind, namespace: str, name: str, body: Json) -> Json:
+        self._check("patch", kind, name)
         stored = self._stored(kind, namespace, name)
         for field_name in ("resourceVersion", "uid"):
             given = body.get("metadata", {}).get(field_name)
             if given is not None and given != stored["metadata"][field_name]:
                 raise ApiError(409, "Conflict", f"{field_name} is another", "fake")
-        allowed = {"metadata", subresource} if subresource else body.keys()
-        assert body.keys() <= allowed, body
+        assert "status" not in body, "the status is a subresource"
         return self.put(kind, merge(copy.deepcopy(stored), copy.deepcopy(body)))
 
     async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> bool:

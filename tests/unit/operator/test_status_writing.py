@@ -5,7 +5,7 @@ import pytest
 from backstay_operator import kinds
 from backstay_operator import resource as resources
 from backstay_operator.apply import finalizer
-from backstay_operator.apply.status import merge_patch, write
+from backstay_operator.apply.status import operations, write
 from backstay_operator.client import ApiError
 from backstay_operator.resource import FINALIZER
 from hypothesis import given
@@ -21,36 +21,41 @@ values = st.recursive(
 objects = st.dictionaries(st.text("abc", max_size=2), values, max_size=4)
 
 
-def merged(target: Any, patch: Any) -> Any:
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
+def patched(status: Json, patch: list[Json]) -> Json:
+    result = dict(status)
+    for operation in patch:
+        _, _, key = operation["path"].removeprefix("/status").rpartition("/")
+        if operation["op"] == "remove":
+            del result[key]
+        elif operation["path"] == "/status":
+            result = operation["value"]
         else:
-            result[key] = merged(result.get(key), value)
+            result[key] = operation["value"]
     return result
 
 
 @given(objects, objects)
 def test_the_patch_makes_the_old_status_to_the_new_one(old: Json, new: Json) -> None:
-    assert merged(old, merge_patch(old, new)) == new
+    assert patched(old, operations(old, new)) == new
 
 
 @given(objects)
-def test_equal_statuses_need_no_patch(status: Json) -> None:
-    assert merge_patch(status, copy.deepcopy(status)) == {}
+def test_equal_statuses_need_no_patch_and_a_missing_one_is_added_whole(status: Json) -> None:
+    assert operations(status, copy.deepcopy(status)) == []
+    assert patched({}, operations(None, status)) == status
 
 
-def test_a_field_that_vanished_is_removed_and_a_list_is_replaced_whole() -> None:
+def test_a_field_that_vanished_is_removed_and_an_unchanged_one_is_not_sent() -> None:
     old = {"candidate": {"ready": 1}, "active": {"ready": 2, "digest": "a"}, "list": [1, 2]}
-    new = {"active": {"ready": 2}, "list": [1]}
-    assert merge_patch(old, new) == {"candidate": None, "active": {"digest": None}, "list": [1]}
+    new = {"active": {"ready": 2}, "list": [1, 2]}
+    assert operations(old, new) == [
+        {"op": "remove", "path": "/status/candidate"},
+        {"op": "add", "path": "/status/active", "value": {"ready": 2}},
+    ]
 
 
 def test_a_whole_number_that_comes_back_without_its_point_is_the_same() -> None:
-    assert merge_patch({"limit": 200}, {"limit": 200.0}) == {}
+    assert operations({"limit": 200}, {"limit": 200.0}) == []
 
 
 async def test_an_unchanged_status_is_not_written(api: Any, stored: Json) -> None:
