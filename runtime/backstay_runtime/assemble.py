@@ -12,7 +12,7 @@ from backstay_runtime import machine
 from backstay_runtime.api.service import Loaded
 from backstay_runtime.engine import Engine
 from backstay_runtime.folder import GiveUpError
-from backstay_runtime.kv.blocks import RESERVED_BLOCKS, BlockPool
+from backstay_runtime.kv.blocks import PROBE_BLOCK, RESERVED_BLOCKS, BlockPool
 from backstay_runtime.loop import EngineLoop
 from backstay_runtime.model.config import LlamaConfig
 from backstay_runtime.model.errors import ModelError
@@ -100,6 +100,8 @@ def load(folder: Path, *, dtype: Dtype, max_model_len: int | None, max_num_seqs:
         config, memory, max_model_len=max_model_len, max_num_seqs=max_num_seqs, queue_length=queue_length
     )
     runner = Runner(llama, blocks=sizes.blocks, block_size=BLOCK_SIZE)
+    with torch.inference_mode():
+        runner.warm_up(PROBE_BLOCK)
     scheduler = Scheduler(
         BlockPool(sizes.blocks, BLOCK_SIZE),
         max_sequences=max_num_seqs,

@@ -32,15 +32,19 @@ class PagedAttention:
     """One write and one gather per layer and group, then scaled dot-product attention."""
 
     def __init__(self, cache: KVCache, slots: torch.Tensor, groups: list[Group]) -> None:
-        """`slots`: where each row's keys and values go. The groups cover all rows, in order."""
+        """`slots`: where each row's keys and values go. The groups cover these rows, in order; rows that follow them
+        only fill up a batch: they are stored nowhere and attend to nothing."""
         self._cache = cache
         self._slots = slots
         self._groups = groups
 
     def __call__(self, layer: int, queries: torch.Tensor, keys_values: torch.Tensor) -> torch.Tensor:
         """[rows, heads, head_dim] and [rows, 2, kv_heads, head_dim] -> [rows, heads × head_dim]."""
-        self._cache.write(layer, self._slots, keys_values)
+        rows = len(self._slots)
+        self._cache.write(layer, self._slots, keys_values[:rows])
         parts = [self._attend(layer, queries[group.first_row : group.end_row], group) for group in self._groups]
+        if rows < len(queries):
+            parts.append(parts[0].new_zeros(len(queries) - rows, parts[0].shape[1]))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _attend(self, layer: int, queries: torch.Tensor, group: Group) -> torch.Tensor:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from backstay_runtime.attention import Group, PagedAttention
-from backstay_runtime.batch import Layout, Rows, Slice, lay_out
+from backstay_runtime.batch import Layout, Rows, Slice, bucket, buckets_up_to, lay_out
 from backstay_runtime.kv.cache import KVCache
 from backstay_runtime.model.llama import Llama
 
@@ -32,12 +32,22 @@ class Runner:
         layout = lay_out(slices, self._block_size)
         device = self._model.device
         attend = PagedAttention(self._cache, _index(layout.slots, device), self._groups(layout))
-        hidden = self._model.hidden(_index(layout.tokens, device), _index(layout.positions, device), attend)
-        return hidden, layout.first_row
+        rows = len(layout.tokens)
+        padding = [0] * (bucket(rows) - rows)
+        tokens, positions = _index(layout.tokens + padding, device), _index(layout.positions + padding, device)
+        return self._model.hidden(tokens, positions, attend)[:rows], layout.first_row
 
     def logits(self, hidden: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
         """[len(rows), vocabulary] float32 of some rows of `run`'s hidden states."""
-        return self._model.logits(hidden.index_select(0, _index(rows, self._model.device)))
+        padding = [0] * (bucket(len(rows)) - len(rows))
+        picked = hidden.index_select(0, _index([*rows, *padding], self._model.device))
+        return self._model.logits(picked)[: len(rows)]
+
+    def warm_up(self, block: int) -> None:
+        """Compiles the kernels that decoding needs, in a block that nobody holds."""
+        for rows in buckets_up_to(self._block_size):
+            hidden, _ = self.run([Slice(0, [0] * rows, 0, [block])])
+            self.logits(hidden, range(rows))
 
     def clear(self, blocks: list[int]) -> None:
         """Zeroes blocks that hold numbers that are not finite."""

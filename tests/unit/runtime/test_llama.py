@@ -77,3 +77,19 @@ def test_logits_come_in_the_order_of_the_rows_asked_for(folder: Path) -> None:
     runner = runner_of(folder)
     hidden, _ = runner.run([Slice(0, TOKENS[:3], 0, [2])])
     assert torch.allclose(runner.logits(hidden, [2, 1, 0]), runner.logits(hidden, [0, 1, 2]).flip(0), atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [9, 13, 17])
+def test_rows_that_fill_up_a_batch_change_nothing_and_are_stored_nowhere(folder: Path, rows: int) -> None:
+    runner = runner_of(folder)
+    hidden, first = runner.run([Slice(0, TOKENS[:rows], 0, list(range(2, 8)))])
+    assert len(hidden) == rows
+    found = runner.logits(hidden, range(first[0], rows)).double().numpy()
+    assert np.abs(found - tiny.reference_logits(TOKENS[:rows], tiny.tensors())).max() < 1e-4
+    assert not any(bool(layer[:2].any()) for layer in runner._cache.layers)
+
+
+def test_warming_up_leaves_the_cache_of_requests_alone(folder: Path) -> None:
+    runner = runner_of(folder)
+    runner.warm_up(1)
+    assert not any(bool(layer[2:].any()) for layer in runner._cache.layers)
