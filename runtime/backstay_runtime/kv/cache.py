@@ -1,5 +1,8 @@
 """The tensor that holds keys and values of all sequences, in blocks."""
 
+import math
+import mmap
+
 import torch
 
 KEY, VALUE = 0, 1
@@ -24,7 +27,7 @@ class KVCache:
         dtype: torch.dtype,
     ) -> None:
         shape = (blocks, block_size, 2, kv_heads, head_dim)
-        self.layers = [torch.zeros(shape, device=device, dtype=dtype) for _ in range(layers)]
+        self.layers = [_zeros(shape, device, dtype) for _ in range(layers)]
         self._slots = [layer.view(blocks * block_size, 2, kv_heads, head_dim) for layer in self.layers]
 
     def write(self, layer: int, slots: torch.Tensor, keys_values: torch.Tensor) -> None:
@@ -46,3 +49,11 @@ class KVCache:
         index = torch.tensor(blocks, device=self.layers[0].device)
         for layer in self.layers:
             layer.index_fill_(0, index, 0.0)
+
+
+def _zeros(shape: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """Zeros that, on a CPU, take memory only where something has been written: torch.zeros would touch it all."""
+    if device.type != "cpu":
+        return torch.zeros(shape, device=device, dtype=dtype)
+    size = math.prod(shape)
+    return torch.frombuffer(mmap.mmap(-1, size * dtype.itemsize), dtype=dtype, count=size).view(shape)

@@ -126,23 +126,26 @@ def _assemble(config: LlamaConfig, tensors: Checkpoint, *, pack: Pack, kept: tor
     def tensor(name: str) -> torch.Tensor:
         return tensors.get(f"{name}.weight").to(kept)
 
+    def owned(name: str) -> torch.Tensor:
+        # A copy: one view of a file would keep all of it mapped after the weights are packed.
+        return tensor(name).clone()
+
     def joined(*names: str) -> Linear:
         parts = [tensor(name) for name in names]
         return pack(parts[0] if len(parts) == 1 else torch.cat(parts))
 
-    # A copy, so that nothing keeps the file mapped once the weights are packed.
-    embedding = tensor("model.embed_tokens").clone()
+    embedding = owned("model.embed_tokens")
     head = pack(embedding) if config.tied else joined("lm_head")
-    layers = [_layer(f"model.layers.{number}", tensor, joined) for number in range(config.layers)]
-    return Llama(config, embedding, layers, tensor("model.norm"), head, positions)
+    layers = [_layer(f"model.layers.{number}", owned, joined) for number in range(config.layers)]
+    return Llama(config, embedding, layers, owned("model.norm"), head, positions)
 
 
-def _layer(prefix: str, tensor: Callable[[str], torch.Tensor], joined: Callable[..., Linear]) -> Layer:
+def _layer(prefix: str, owned: Callable[[str], torch.Tensor], joined: Callable[..., Linear]) -> Layer:
     return Layer(
-        attention_norm=tensor(f"{prefix}.input_layernorm"),
+        attention_norm=owned(f"{prefix}.input_layernorm"),
         qkv=joined(*(f"{prefix}.self_attn.{part}_proj" for part in "qkv")),
         output=joined(f"{prefix}.self_attn.o_proj"),
-        feed_norm=tensor(f"{prefix}.post_attention_layernorm"),
+        feed_norm=owned(f"{prefix}.post_attention_layernorm"),
         gate_up=joined(f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj"),
         down=joined(f"{prefix}.mlp.down_proj"),
     )

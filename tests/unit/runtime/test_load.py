@@ -81,3 +81,10 @@ def test_a_broken_config_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(ModelError, match=r"config\.json cannot be read"):
         load(tmp_path)
+
+
+def test_a_loaded_model_keeps_no_file_mapped(tmp_path: Path) -> None:
+    """Its pages would stay in memory beside the packed weights."""
+    model = load_llama(tiny.write(tmp_path), dtype=Dtype.FLOAT32, device=CPU, positions=64)
+    assert str(tmp_path) not in Path("/proc/self/maps").read_text()
+    assert model.config.layers == 2
