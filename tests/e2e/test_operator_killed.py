@@ -75,3 +75,4 @@ def test_a_breaching_version_is_left_and_rejected_although_the_operator_is_kille
     assert [entry["digest"] for entry in status["rejected"]] == [second.digest]
     assert status["rejected"][0]["metric"] == "p99LatencyMs"
     assert status["attempts"] == 2, "a rejected digest is not tried again by a new operator"
+    assert {code for _, code, _ in bench.spoken} == {200}

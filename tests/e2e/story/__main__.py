@@ -1,13 +1,12 @@
 """`make demo`: the whole story on a real cluster, with real models; `make demo-clean` removes it."""
 
 import argparse
-import contextlib
 import os
 import sys
 import time
 from pathlib import Path
 
-from backstay_cluster.cluster import DEFAULT_NAME, cache_root, run_root
+from backstay_cluster.cluster import DEFAULT_NAME, cache_root
 from backstay_cluster.errors import ClusterError
 from backstay_cluster.progress import Progress
 
@@ -62,8 +61,6 @@ def _tell(name: str, folder: Path, progress: Progress) -> int:
 
 def _clean(name: str, progress: Progress) -> int:
     places.clean(name, os.environ, progress)
-    with contextlib.suppress(OSError):
-        run_root().rmdir()
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import yaml
 from backstay_cluster import execution, images, node
-from backstay_cluster.cluster import Cluster, recorded
+from backstay_cluster.cluster import Cluster, recorded, run_root
 from backstay_cluster.control_plane import stop
 from backstay_cluster.progress import Progress
 
@@ -113,11 +113,10 @@ def remove_node(name: str) -> None:
 
 def given_cluster(environment: Mapping[str, str]) -> Kube | None:
     """The cluster that the user's kubeconfig names, if there is one and it answers."""
-    program = shutil.which("kubectl")
-    configured = environment.get("KUBECONFIG") or (Path.home() / ".kube" / "config").is_file()
-    if environment.get(OWN_NODE) or program is None or not configured:
+    program = shutil.which("kubectl", path=environment.get("PATH"))
+    if program is None or environment.get(OWN_NODE) or not _configured(environment):
         return None
-    kube = Kube(program, ())
+    kube = Kube(program, (), environment)
     try:
         kube.run("version", "--request-timeout=5s", "--output=json", timeout_s=15)
     except KubectlError:
@@ -125,11 +124,21 @@ def given_cluster(environment: Mapping[str, str]) -> Kube | None:
     return kube
 
 
+def _configured(environment: Mapping[str, str]) -> bool:
+    """Whether there is a kubeconfig that is not the project's own node's."""
+    named = environment.get("KUBECONFIG")
+    if named:
+        return not Path(named).is_relative_to(run_root())
+    return (Path(environment.get("HOME", "/")) / ".kube" / "config").is_file()
+
+
 def given_place(kube: Kube, environment: Mapping[str, str], progress: Progress) -> Place:
     """That cluster with the demo's object storage in it. Raises DemoError, saying what it lacks."""
     operator, runtime = environment.get(OPERATOR_IMAGE), environment.get(RUNTIME_IMAGE)
+    context = kube.run("config", "current-context").strip()
     if not operator or not runtime:
-        raise DemoError(GIVEN_CLUSTER.format(context=kube.run("config", "current-context").strip()))
+        raise DemoError(GIVEN_CLUSTER.format(context=context))
+    progress.say(f"in the cluster of your kubeconfig's context {context!r}; {OWN_NODE}=1 uses a node of this machine")
     for name in (settings.SYSTEM, settings.DEMO, "minio"):
         if not _is_free(kube, name):
             raise DemoError(f"namespace {name} is there and not the demo's: remove it, or take another cluster")

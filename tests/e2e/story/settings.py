@@ -50,7 +50,7 @@ SERVING: Final[dict[str, Any]] = {
     },
 }
 ROLLOUT: Final[dict[str, Any]] = {
-    "soak": {"minSeconds": 15, "maxSeconds": 300, "intervalSeconds": 1},
+    "soak": {"minSeconds": 15, "maxSeconds": 900, "intervalSeconds": 1},
     "progressDeadlineSeconds": 300,
     "scaleDownDelaySeconds": 5,
     "drainTimeoutSeconds": 60,
@@ -60,7 +60,7 @@ FIRST_SOAK_SECONDS: Final = 3
 
 STARTS_WITHIN: Final = 240.0
 """Seconds until a candidate is ready, before the demo gives up."""
-SOAKS_WITHIN: Final = 330.0
+SOAKS_WITHIN: Final = 930.0
 """Seconds until a soak ends, before the demo gives up."""
 ANSWERED_WITHIN: Final = 70.0
 """Seconds until every request has been answered or given up: more than the clients wait."""
