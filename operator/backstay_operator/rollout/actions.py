@@ -11,10 +11,13 @@ from backstay_contract.status import (
     Failure,
     HistoryEntry,
     MetricLimit,
+    Phase,
     Rejection,
 )
 
+from backstay_operator.rollout import memory
 from backstay_operator.rollout.facts import Facts
+from backstay_operator.rollout.guards import all_ready, cause_of_hold
 from backstay_operator.rollout.observation import FlipRecord, Pod, PodFailure
 from backstay_operator.rollout.step import Step
 
@@ -38,9 +41,12 @@ def settle(facts: Facts) -> Step:
     """What is asked for serves: the reason is how it came into service."""
     status, active = facts.status, facts.active
     last = next((h for h in reversed(status.history) if active and h.revision == active.revision), None)
-    reason = Reason(last.reason) if last else Reason.SERVING
+    reason = memory.reason(last.reason, Reason.SERVING) if last else Reason.SERVING
     if status.reason == Reason.SPEC_REVERTED:
         reason = Reason.SPEC_REVERTED
+    if facts.active_vanished:
+        said = f"{name_of(facts.wanted.version, facts.wanted.digest)}: its Deployment was deleted and is built again"
+        return Step(said, reason=reason)
     name = name_of(active.version, active.digest) if active and active.digest else "nothing"
     return Step(f"{name} serves", reason=reason)
 
@@ -52,7 +58,7 @@ def refuse(facts: Facts) -> Step:
     return Step(
         f"{name_of(rejected.version, rejected.digest)} was rejected: {rejected.reason}"
         f"{_numbers(rejected)}; change spec.rollout.retryToken to try it again",
-        reason=Reason(rejected.reason),
+        reason=memory.reason(rejected.reason, Reason.REVISION_REJECTED),
     )
 
 
@@ -129,8 +135,20 @@ def progress(facts: Facts) -> Step:
 
 
 def close_gate(facts: Facts) -> Step:
-    """A candidate pod was lost after its check: a new pod is checked anew."""
-    attempt = open_attempt_of(facts).with_(smoke_passed_at=None, evidence=(), limits=(), held_since=None)
+    """A candidate pod was lost after its check: a new pod is checked anew.
+
+    The deadline counts anew after a wait that was not the candidate's fault, and on after the checks themselves: pods
+    that come and go must not put it off for ever.
+    """
+    waited = facts.status.phase in (Phase.AWAITING_PROMOTION, Phase.HELD)
+    attempt = open_attempt_of(facts)
+    attempt = attempt.with_(
+        smoke_passed_at=None,
+        evidence=(),
+        limits=(),
+        held_since=None,
+        progress_since=facts.now if waited else attempt.progress_since,
+    )
     return Step(f"the checks begin again: {_progress(facts)}", {"attempt": attempt})
 
 
@@ -142,10 +160,16 @@ def remember_smoke(facts: Facts) -> Step:
 
 
 def check_pending(facts: Facts) -> Step:
+    return Step(_checks(facts), _remember(facts), reason=Reason.CHECKING if facts.smoke_passed else None)
+
+
+def _checks(facts: Facts) -> str:
+    """What the checks wait for."""
     if facts.smoke_passed:
-        return Step("the first counters of the candidate are read", _remember(facts), reason=Reason.CHECKING)
-    waits = next((a.message for a in facts.observation.smoke if not a.passed), "the smoke inference has not answered")
-    return Step(waits, _remember(facts))
+        return "the first counters of the candidate are read"
+    if facts.every_ready_pod_passed:
+        return "the smoke inference passed; the control port of a pod does not tell its limits, or the pods' differ"
+    return next((a.message for a in facts.observation.smoke if not a.passed), "the smoke inference has not answered")
 
 
 def hold_dark(facts: Facts) -> Step:
@@ -210,7 +234,7 @@ def reject_failure(facts: Facts) -> Step:
 
 def reject_deadline(facts: Facts) -> Step:
     seconds = facts.spec.rollout.progress_deadline_seconds
-    cause = _progress(facts)
+    cause = f"{_progress(facts)}; {_checks(facts)}" if all_ready(facts) else _progress(facts)
     return rejection(facts, Reason.PROGRESS_DEADLINE_EXCEEDED, f"not in service after {seconds} s: {cause}") | (
         {"last_failure": failure_record(facts, *facts.failure)} if facts.failure else {}
     )
@@ -297,8 +321,15 @@ def hold(facts: Facts) -> Step:
 
 
 def hold_on(facts: Facts) -> Step:
-    """Stay held, for the reason of the hold."""
-    return Step(facts.status.message, _remember(facts), reason=Reason(facts.status.reason))
+    """Stay held. Between two looks the last look's reason and sentence stand."""
+    if not facts.looked and facts.status.reason in _HOLDS:
+        return Step(facts.status.message, _remember(facts), reason=Reason(facts.status.reason))
+    cause = cause_of_hold(facts) or Reason.NO_DATA
+    said = hold_bad(facts) if cause is Reason.NO_PREVIOUS else hold(facts)
+    return Step(said.sentence, said.changes, reason=cause)
+
+
+_HOLDS = (Reason.NO_PREVIOUS, Reason.INSUFFICIENT_DATA, Reason.NO_DATA)
 
 
 def hold_bad(facts: Facts) -> Step:

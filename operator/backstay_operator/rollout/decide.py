@@ -4,7 +4,7 @@ from datetime import datetime
 
 from backstay_contract.reasons import Reason
 from backstay_contract.resource import ModelDeploymentSpec
-from backstay_contract.status import ModelDeploymentStatus, Phase
+from backstay_contract.status import Attempt, ModelDeploymentStatus, Phase
 
 from backstay_operator.rollout import facts as facts_of
 from backstay_operator.rollout import plan, report
@@ -31,7 +31,7 @@ def decide(
     """One step of the machine. `generation` is the resource's own, for observedGeneration."""
     facts = facts_of.derive(spec, status, observation, now)
     where = stage(facts)
-    phase = consistent_phase(status.phase, where)
+    phase = consistent_phase(status.phase, where, facts.attempt)
     row = next(r for r in TRANSITIONS if phase in r.sources and r.stage is where and r.guard(facts))
     step = row.action(facts)
     target = row.without_active if row.without_active and facts.active is None else row.target
@@ -65,14 +65,16 @@ def stage(facts: Facts) -> Stage:
     return Stage.SWITCHED if facts.switched else Stage.TRIED
 
 
-def consistent_phase(phase: Phase, where: Stage) -> Phase:
-    """The remembered phase, or the nearest one that fits the stage: a status that was edited or lost never traps
-    the machine."""
+def consistent_phase(phase: Phase, where: Stage, attempt: Attempt | None) -> Phase:
+    """The remembered phase, or the nearest one that fits the stage and what the attempt remembers: a status that was
+    edited or lost never traps the machine."""
     if where is Stage.REST:
         return phase if phase in (*AT_REST, Phase.ROLLING_BACK) else Phase.SERVING
+    if attempt is not None and attempt.switched_at is not None:
+        return phase if phase in AFTER else Phase.SOAKING
     if where is Stage.TRIED:
-        return phase if phase in (*BEFORE, *AFTER) else Phase.STARTING
-    return phase if phase in (*BEFORE, *AFTER) else Phase.SOAKING
+        return phase if phase in BEFORE else Phase.STARTING
+    return phase if phase in BEFORE else Phase.SERVING
 
 
 def _events(row: Transition, step: Step, reason: Reason, facts: Facts, target: Phase) -> tuple[Event, ...]:

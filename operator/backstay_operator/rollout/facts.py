@@ -87,7 +87,16 @@ class Facts:
 
     @property
     def wanted_serves(self) -> bool:
-        return self.active is not None and self.active.exists and self.active.revision == self.wanted.revision
+        served = self.active is not None and self.active.exists and self.active.revision == self.wanted.revision
+        return served or self.active_vanished
+
+    @property
+    def active_vanished(self) -> bool:
+        """Somebody deleted the active Deployment, and the spec still asks for its revision: it can be built again."""
+        active, known = self.active, self.status.active
+        if active is None or active.exists or known is None:
+            return False
+        return known.colour is active.colour and known.revision == self.wanted.revision
 
     @property
     def free_colour(self) -> Colour | None:
@@ -118,6 +127,13 @@ class Facts:
         return self.attempt is not None and self.attempt.smoke_passed_at is not None
 
     @property
+    def every_ready_pod_passed(self) -> bool:
+        """Every pod of the candidate that is ready now has answered the smoke inference rightly."""
+        passed = {answer.pod for answer in self.observation.smoke if answer.passed}
+        ready = {pod.name for pod in self.candidate_pods if pod.ready}
+        return bool(ready) and ready <= passed
+
+    @property
     def base_taken(self) -> bool:
         """The counters that the soak counts from were read after the smoke inferences, or nothing is judged."""
         if self.attempt is None or self.attempt.smoke_passed_at is None:
@@ -140,6 +156,11 @@ class Facts:
             return False
         held = (self.now - self.attempt.held_since).total_seconds()
         return held > self.spec.rollout.soak.hold_timeout_seconds
+
+    @property
+    def looked(self) -> bool:
+        """What is to be judged was judged in this pass: between two looks nothing is known of it."""
+        return self.verdict is not None or not self.has_limits
 
     def verdict_is(self, *kinds: VerdictKind) -> bool:
         return self.verdict is not None and self.verdict.verdict in kinds
@@ -188,8 +209,8 @@ def _in_use(status: ModelDeploymentStatus, observation: Observation) -> Iterable
             yield Known(state.revision, state.image)
     if status.attempt is not None:
         yield Known(status.attempt.revision, status.attempt.image)
-    for rejected in status.history:
-        yield Known(rejected.revision, rejected.image)
+    for served in status.history:
+        yield Known(served.revision, served.image)
 
 
 def resting_phase(facts: Facts) -> Phase:

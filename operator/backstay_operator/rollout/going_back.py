@@ -8,6 +8,7 @@ from typing import Any
 from backstay_contract.evidence import MetricVerdict, VerdictKind
 from backstay_contract.reasons import Reason
 
+from backstay_operator.rollout import memory
 from backstay_operator.rollout.actions import (
     ended,
     failure_record,
@@ -102,7 +103,7 @@ def record_way_back(facts: Facts) -> Step:
             {"attempt": ended(facts, Reason.ROLLED_BACK)},
             reason=Reason.ROLLED_BACK,
         )
-    reason = Reason(record.reason)
+    reason = memory.reason(record.reason, Reason.ROLLED_BACK)
     return Step(f"back to {record.to}: {record.message}", _changes(facts, record, reason), reason=reason)
 
 
@@ -120,4 +121,4 @@ def wait(facts: Facts) -> Step:
 
 def _outcome(facts: Facts) -> Reason:
     attempt = facts.status.attempt
-    return Reason(attempt.outcome) if attempt is not None and attempt.outcome else Reason.ROLLED_BACK
+    return memory.reason((attempt.outcome if attempt else None) or "", Reason.ROLLED_BACK)

@@ -60,7 +60,8 @@ def all_ready(facts: Facts) -> bool:
 
 
 def not_ready(facts: Facts) -> bool:
-    return not all_ready(facts)
+    """A pod is missing, or one came after the check: no pass need have seen the time between the two."""
+    return not all_ready(facts) or (facts.smoke_passed and not facts.every_ready_pod_passed)
 
 
 def smoke_is_wrong(facts: Facts) -> bool:
@@ -69,9 +70,7 @@ def smoke_is_wrong(facts: Facts) -> bool:
 
 def smoke_is_new(facts: Facts) -> bool:
     """Every ready pod answered the smoke inference rightly, and their limits are known: to be remembered."""
-    passed = {answer.pod for answer in facts.observation.smoke if answer.passed}
-    ready = {pod.name for pod in facts.candidate_pods if pod.ready}
-    return not facts.smoke_passed and bool(ready) and ready <= passed and facts.observation.limits_known
+    return not facts.smoke_passed and facts.every_ready_pod_passed and facts.observation.limits_known
 
 
 def metrics_are_dark(facts: Facts) -> bool:
@@ -117,9 +116,8 @@ def previous_is_wanted(facts: Facts) -> bool:
 
 
 def candidate_died(facts: Facts) -> bool:
-    return facts.hard_failure or (
-        facts.candidate is not None and facts.candidate.replicas > 0 and facts.candidate_ready == 0
-    )
+    """No pod is left that could answer, whatever took them: also where their Deployment was deleted."""
+    return facts.hard_failure or facts.candidate_ready == 0
 
 
 def candidate_died_and_previous_ready(facts: Facts) -> bool:
@@ -150,7 +148,10 @@ def superseded_and_previous_ready(facts: Facts) -> bool:
 
 
 def superseded_and_no_previous(facts: Facts) -> bool:
-    return superseded(facts) and facts.previous is None
+    """Nothing to go back to first. While held, a previous colour without a ready pod is nothing, too: the third
+    revision may be the cure."""
+    held = facts.status.phase is Phase.HELD
+    return superseded(facts) and (facts.previous is None or (held and not facts.previous_ready))
 
 
 def verified(facts: Facts) -> bool:
@@ -166,7 +167,7 @@ def soak_over_promote(facts: Facts) -> bool:
 
 
 def soak_over_hold(facts: Facts) -> bool:
-    return _soak_over(facts, Policy.HOLD)
+    return _soak_over(facts, Policy.HOLD) or (_soak_over(facts, Policy.ROLLBACK) and not facts.previous_ready)
 
 
 def soak_over_go_back(facts: Facts) -> bool:
@@ -183,21 +184,27 @@ def dark_in_soak_promote(facts: Facts) -> bool:
 
 
 def dark_in_soak_hold(facts: Facts) -> bool:
-    return _no_data_policy(facts, Policy.HOLD)
+    nowhere = _no_data_policy(facts, Policy.ROLLBACK) and not facts.previous_ready
+    return _no_data_policy(facts, Policy.HOLD) or nowhere
 
 
 def dark_in_soak_go_back(facts: Facts) -> bool:
     return _no_data_policy(facts, Policy.ROLLBACK) and facts.previous_ready
 
 
+def cause_of_hold(facts: Facts) -> Reason | None:
+    """Why a hold begins or goes on, as far as this pass can see it. Never asked of the status: a person's edit, or an
+    invalid spec in between, may have changed what it says."""
+    if bad_and_nowhere_to_go(facts):
+        return Reason.NO_PREVIOUS
+    if soak_over_hold(facts):
+        return Reason.INSUFFICIENT_DATA
+    return Reason.NO_DATA if dark_in_soak_hold(facts) else None
+
+
 def cause_of_hold_is_gone(facts: Facts) -> bool:
-    """Held for want of data, and there is data again; or held as bad with nowhere to go, and no longer bad."""
-    attempt = facts.attempt
-    if attempt is None or bad_and_nowhere_to_go(facts):
-        return False
-    if facts.status.reason == Reason.NO_DATA:
-        return attempt.held_since is None
-    return facts.status.reason == Reason.NO_PREVIOUS and (facts.verdict is not None or not facts.has_limits)
+    """There is data again, the pods are well again, or the policy is another."""
+    return facts.looked and cause_of_hold(facts) is None
 
 
 def loser_has_no_traffic(facts: Facts) -> bool:

@@ -47,17 +47,21 @@ def _active(facts: Facts, after: After, state: ColourState) -> ColourPlan:
     """The active colour never shrinks while an attempt is open: its pods may be needed for the way back."""
     wanted = facts.spec.replicas
     replicas = max(wanted, state.replicas) if after.attempt is not None else wanted
-    vanished = not state.exists and facts.status.active is not None
-    if vanished and facts.status.active and facts.status.active.revision == facts.wanted.revision:
-        # Somebody deleted the Deployment: it is built again from the spec, which still asks for that revision.
-        return ColourPlan(
-            replicas, build=facts.wanted, attempt=after.flip.attempt if after.flip else "", mode=Mode.NORMAL
-        )
+    if facts.active_vanished and state.colour is facts.active_colour:
+        last = after.attempt.id if after.attempt is not None and after.attempt.colour is state.colour else None
+        of = last or (after.flip.attempt if after.flip else "")
+        return ColourPlan(replicas, build=facts.wanted, attempt=of, mode=Mode.NORMAL)
     return ColourPlan(replicas, mode=Mode.NORMAL)
 
 
 def retired_replicas(facts: Facts, after: After, state: ColourState) -> int:
-    """Replicas of a colour that nothing needs any more: 0 as soon as it can lose its pods without losing a request."""
+    """Replicas of a colour that nothing needs any more: 0 as soon as it can lose its pods without losing a request.
+
+    Never less while the live Service still selects it: not in the pass that flips away from it, which may be killed in
+    between, nor in the one that puts back a selector that somebody pointed at it.
+    """
+    if facts.observation.selector is state.colour:
+        return state.replicas
     if state.replicas == 0 or not had_traffic(after, state):
         return 0
     since = _retired_since(facts, after)

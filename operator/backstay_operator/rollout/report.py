@@ -8,6 +8,7 @@ from backstay_contract.status import Attempt, Colour, Condition, ModelDeployment
 
 from backstay_operator import conditions
 from backstay_operator.conditions import Wanted
+from backstay_operator.rollout import memory
 from backstay_operator.rollout.decision import ColourPlan
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import ColourState
@@ -123,7 +124,7 @@ def _verified(updated: ModelDeploymentStatus, reason: Reason, after: After) -> W
     return Wanted(
         "Verified",
         "True" if entry.verified else "False",
-        Reason(entry.reason),
+        memory.reason(entry.reason, Reason.SERVING),
         f"{entry.version} since {entry.at:%Y-%m-%dT%H:%M:%SZ}",
     )
 
@@ -139,7 +140,11 @@ def _metrics(facts: Facts) -> Wanted | None:
     look, attempt = facts.observation.look, facts.attempt
     if look is None or attempt is None or not attempt.limits:
         before = next((c for c in facts.status.conditions if c.type == "MetricsAvailable"), None)
-        return None if before is None else Wanted(before.type, before.status, Reason(before.reason), before.message)
+        if before is None:
+            return None
+        return Wanted(
+            before.type, before.status, memory.reason(before.reason, Reason.METRICS_UNAVAILABLE), before.message
+        )
     if attempt.held_since is not None:
         said = look.problem or (facts.verdict.message if facts.verdict else "not every ready pod could be read")
         return Wanted("MetricsAvailable", "False", Reason.METRICS_UNAVAILABLE, said)
