@@ -14,12 +14,13 @@ from backstay_operator.apply import events as telling
 from backstay_operator.apply import status as writing
 from backstay_operator.apply.apply import Applied, apply
 from backstay_operator.apply.names import NameTakenError
-from backstay_operator.client import Client
+from backstay_operator.client import ApiError, Client
 from backstay_operator.http import Http
 from backstay_operator.observe.observe import Observer, Seen
 from backstay_operator.queue import Key
 from backstay_operator.resource import Resource
-from backstay_operator.rollout.decide import decide
+from backstay_operator.rollout import memory
+from backstay_operator.rollout.decide import decide, untold_end
 from backstay_operator.rollout.decision import Decision, Event
 from backstay_operator.settings import Settings
 from backstay_operator.teardown import Teardown
@@ -30,7 +31,9 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = 1.0
 """After something that is done as well as possible, such as a pod's mode, did not succeed."""
 BLOCKED_SECONDS = 30.0
-"""While an object of somebody else's is in the way: no event tells when it goes."""
+"""While something is in the way that no event tells the end of: an object of somebody else's, a refused event."""
+MAX_UNTOLD = 20
+"""Events of a resource that wait until they can be told; the oldest are given up first."""
 
 
 class Reconciler:
@@ -54,6 +57,7 @@ class Reconciler:
         self._observer = Observer(client, http, settings)
         self._teardown = Teardown(client)
         self._uids: dict[Key, str] = {}
+        self._untold: dict[str, list[Event]] = {}
 
     async def reconcile(self, key: Key) -> float | None:
         """One pass: seconds until the next one, None where only a change calls for it. Raises ApiError and others:
@@ -73,7 +77,7 @@ class Reconciler:
             event = Event(f"spec.{resource.generation}", Reason.SPEC_INVALID, said, warning=True)
             await self._refuse(resource, "SpecValid", event)
             return None
-        status = resource.status()
+        status = memory.status(resource.stored_status)
         seen = await self._observer.observe(resource.owner, spec, status, self._clock(), lambda: self._wake(key))
         decision = decide(spec, status, seen.observation, self._clock(), resource.generation)
         try:
@@ -88,19 +92,21 @@ class Reconciler:
         await writing.write(self._client, resource, decision.status.to_json())
         self._log(key, status, decision, applied)
         self._telemetry.show(key, status, decision.status)
-        for event in (*decision.events, *applied.events):
-            await self._tell(resource, event)
+        if resource.owner.uid not in self._untold and (end := untold_end(status, self._clock())) is not None:
+            await self._tell(resource, end)
+        told = await self._tell(resource, *decision.events, *applied.events)
         next_look = self._observer.next_look(resource.owner.uid, spec, decision.status, self._clock())
-        return soonest(decision.look_again, next_look, RETRY_SECONDS if applied.problems else None)
+        retry = RETRY_SECONDS if applied.problems else None
+        return soonest(decision.look_again, next_look, retry, None if told else BLOCKED_SECONDS)
 
     async def _refuse(self, resource: Resource, condition: str, event: Event) -> None:
         """Something that only a person can change is in the way: the active colour serves on, the status says why.
 
         The condition of that type is False, and vanishes with the next pass that goes through.
         """
-        before, now = resource.status(), self._clock()
+        before, now = memory.status(resource.stored_status), self._clock()
         kept = [
-            conditions.Wanted(one.type, one.status, Reason(one.reason), one.message)
+            conditions.Wanted(one.type, one.status, memory.reason(one.reason, Reason.AT_REST), one.message)
             for one in before.conditions
             if one.type != condition
         ]
@@ -114,8 +120,24 @@ class Reconciler:
         if await writing.write(self._client, resource, status.to_json()):
             await self._tell(resource, event)
 
-    async def _tell(self, resource: Resource, event: Event) -> None:
-        await telling.tell(self._client, resource, event, self._clock(), self._settings.instance)
+    async def _tell(self, resource: Resource, *events: Event) -> bool:
+        """Tells the events and those that could not be told before; False if some are left for a later pass.
+
+        That people cannot be told must stop nothing that a pass does.
+        """
+        waiting = self._untold.setdefault(resource.owner.uid, [])
+        waiting += events
+        del waiting[:-MAX_UNTOLD]
+        while waiting:
+            try:
+                await telling.tell(self._client, resource, waiting[0], self._clock(), self._settings.instance)
+            except ApiError as error:
+                key = Key(resource.owner.namespace, resource.owner.name)
+                log.warning("event %s could not be told: %s", waiting[0].id, error, extra={"resource": str(key)})
+                if error.status not in (400, 422):
+                    return False  # one that is not valid never will be
+            waiting.pop(0)
+        return True
 
     def _observe_flip(self, seen: Seen) -> None:
         look = seen.observation.look
@@ -139,6 +161,7 @@ class Reconciler:
         uid = self._uids.pop(key, None)
         if uid is not None:
             self._observer.forget(uid)
+            self._untold.pop(uid, None)
 
 
 def soonest(*seconds: float | None) -> float | None:

@@ -38,16 +38,23 @@ async def apply(
 ) -> Applied:
     """Finalizer, Services, Deployments, flip, preview, modes.
 
-    The flip comes after the Deployments, and what lowers a colour's replicas is decided only on a pass that already
-    saw the flip. Writes nothing where everything is as decided.
+    The flip comes first: it goes to a colour that is ready already, and nothing that is refused to another object may
+    keep the way back shut. What lowers a colour's replicas is decided only on a pass that already saw the flip. Writes
+    nothing where everything is as decided.
     """
     owner = resource.owner
     live, wanted = seen.children, decision.flip
     changed = await finalizer.add(client, resource)
     missing = live.active is None or live.preview is None
-    active, preview = await services.ensure(
-        client, owner, live.active, live.preview, decision.selector, wanted.record if wanted else None
-    )
+    record = wanted.record if wanted else None
+    active = await services.ensure_active(client, owner, live.active, decision.selector, record)
+    events: tuple[Event, ...] = ()
+    if wanted is not None:
+        await services.flip(client, owner, active, wanted)
+    elif await services.restore(client, owner, active, decision.selector):
+        found = services.describe(active["spec"].get("selector"))
+        events = (_restored(resource, active["metadata"]["resourceVersion"], found, decision.selector),)
+    preview = await services.ensure_preview(client, owner, live.preview)
     token = tokens.token(control_key, owner.uid)
     for colour in Colour:
         changed |= await deployments.bring(
@@ -59,12 +66,6 @@ async def apply(
             live.deployments.get(colour),
             tokens.hash_of(token),
         )
-    events: tuple[Event, ...] = ()
-    if wanted is not None:
-        await services.flip(client, owner, active, wanted)
-    elif await services.restore(client, owner, active, decision.selector):
-        found = services.describe(active["spec"].get("selector"))
-        events = (_restored(resource, active["metadata"]["resourceVersion"], found, decision.selector),)
     changed |= await services.point_preview(client, owner, preview, decision.preview)
     problems = await modes.put(http, token, modes.changes(seen.observation.colours, decision.colours))
     return Applied(

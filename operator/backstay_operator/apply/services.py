@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-from backstay_contract.names import Label
 from backstay_contract.status import NO_COLOUR, Colour
 
 from backstay_operator import kinds
@@ -21,44 +20,54 @@ class FlipNotDoneError(Exception):
     """The Service does not select the colour after the flip; the pass must be tried again."""
 
 
-async def ensure(
-    client: Client,
-    owner: Owner,
-    active: Json | None,
-    preview: Json | None,
-    selector: Colour | None,
-    record: FlipRecord | None,
-) -> tuple[Json, Json]:
-    """Both Services as they are now, created where they were missing.
+async def ensure_active(
+    client: Client, owner: Owner, active: Json | None, selector: Colour | None, record: FlipRecord | None
+) -> Json:
+    """The active Service as it is now, created where it was missing.
 
-    A Service that somebody deleted comes back with the colour it selected: it must not select nothing until the next
-    pass. `record` is the flip that this pass is about to make, so that its target is not written beforehand.
+    One that somebody deleted comes back with the colour it selected: it must not select nothing until the next pass.
+    `record` is the flip that this pass is about to make, so that its target is not written beforehand.
     """
-    if active is None:
-        body = services.active(owner)
-        if selector is not None and record is None:
-            body["spec"]["selector"] = pod_selector(owner, selector)
-        active = await names.create_service(client, owner, body)
-    if preview is None:
-        preview = await names.create_service(client, owner, services.preview(owner))
-    return active, preview
+    if active is not None:
+        return active
+    body = services.active(owner)
+    if selector is not None and record is None:
+        body["spec"]["selector"] = pod_selector(owner, selector)
+    return await names.create_service(client, owner, body)
+
+
+async def ensure_preview(client: Client, owner: Owner, preview: Json | None) -> Json:
+    """The preview Service as it is now, created where it was missing."""
+    return preview if preview is not None else await names.create_service(client, owner, services.preview(owner))
 
 
 async def flip(client: Client, owner: Owner, active: Json, wanted: Flip) -> None:
     """The one write that moves the active Service: only from the expected colour, with its record in the same patch.
 
+    The selector is tested and replaced as a whole: one that somebody edited, and that names no colour any more, must
+    not keep the way back shut.
+
     Raises ApiError with `conflict` where the selector is not the expected one any more, FlipNotDoneError where the
     stored object does not select the colour afterwards.
     """
-    colour_path = f"/spec/selector/{_escaped(Label.COLOUR)}"
     operations: list[Json] = [
-        {"op": "test", "path": colour_path, "value": str(wanted.expected or NO_COLOUR)},
-        {"op": "replace", "path": colour_path, "value": str(wanted.record.to)},
+        _still(owner, active, wanted.expected),
+        {"op": "add", "path": "/spec/selector", "value": pod_selector(owner, wanted.record.to)},
         _annotate(active, FLIP, flip_record.write(wanted.record)),
     ]
     stored = await client.json_patch(kinds.SERVICE, owner.namespace, owner.name, operations)
     if services.selected(stored) is not wanted.record.to:
         raise FlipNotDoneError(f"Service {owner.name}: selects {services.selected(stored)} after the flip")
+
+
+def _still(owner: Owner, active: Json, expected: Colour | None) -> Json:
+    """The test that the Service still selects what the decision was made on."""
+    present = active["spec"].get("selector")
+    if services.selected(active) is not expected:
+        present = pod_selector(owner, expected or NO_COLOUR)
+    if present is None:
+        return {"op": "test", "path": "/metadata/resourceVersion", "value": active["metadata"]["resourceVersion"]}
+    return {"op": "test", "path": "/spec/selector", "value": present}
 
 
 async def restore(client: Client, owner: Owner, active: Json, selector: Colour | None) -> bool:

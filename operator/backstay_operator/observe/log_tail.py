@@ -8,6 +8,8 @@ from backstay_operator.rollout.observation import Pod
 
 LINES = 10
 BYTES = 1024
+SECONDS = 2.0
+"""For one pod's log as a whole: a kubelet that is away with its node must not delay the way back."""
 
 
 async def with_log_tail(client: Client, namespace: str, pod: Pod) -> Pod:
@@ -15,7 +17,11 @@ async def with_log_tail(client: Client, namespace: str, pod: Pod) -> Pod:
     failure = pod.failure
     if failure is None or failure.container is None:
         return pod
-    tail = await _tail(client, namespace, pod.name, failure.container)
+    try:
+        async with asyncio.timeout(SECONDS):
+            tail = await _tail(client, namespace, pod.name, failure.container)
+    except TimeoutError:
+        return pod
     return replace(pod, failure=replace(failure, log_tail=tail)) if tail else pod
 
 

@@ -4,7 +4,7 @@ At rest nothing but the API server is asked. Pods are asked while an attempt is 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -56,7 +56,9 @@ class Observer:
         states = {colour: colours.state_of(colour, owner.name, children) for colour in Colour}
         selector = services.selected(children.active) if children.active else None
         attempt = open_attempt(status)
-        asked = [pod for state in states.values() if _is_asked(state, attempt, selector) for pod in state.pods]
+        asked = (
+            [pod for state in states.values() for pod in state.pods] if _are_asked(states, attempt, selector) else []
+        )
         tried = states[attempt.colour] if attempt else None
         said, smoke, look, logged = await asyncio.gather(
             self._ask(owner, asked),
@@ -165,8 +167,10 @@ def open_attempt(status: ModelDeploymentStatus) -> Attempt | None:
     return attempt if attempt is not None and attempt.ended_at is None else None
 
 
-def _is_asked(state: ColourState, attempt: Attempt | None, selector: Colour | None) -> bool:
-    return bool(state.pods) and (attempt is not None or state.colour is not selector)
+def _are_asked(states: Mapping[Colour, ColourState], attempt: Attempt | None, selector: Colour | None) -> bool:
+    """The active colour's pods are asked as long as the losing one's are: they may still stand by after a way back."""
+    losing = (pod for state in states.values() if state.colour is not selector for pod in state.pods)
+    return attempt is not None or any(not pod.terminating for pod in losing)
 
 
 def _with_said(pod: Pod, said: control.Said | None) -> Pod:

@@ -2,12 +2,13 @@
 
 from datetime import datetime
 
+from backstay_contract import digest
 from backstay_contract.reasons import Reason
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.status import Attempt, ModelDeploymentStatus, Phase
 
 from backstay_operator.rollout import facts as facts_of
-from backstay_operator.rollout import plan, report
+from backstay_operator.rollout import memory, plan, report
 from backstay_operator.rollout.decision import Decision, Event, Flip
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import Observation
@@ -17,6 +18,8 @@ from backstay_operator.rollout.transitions import AFTER, AT_REST, BEFORE, TRANSI
 
 POLL_SECONDS = 1.0
 """Between two passes while something outside the API server is waited for: a smoke inference, drained requests."""
+RETOLD_SECONDS = 600.0
+"""Well below the hour for which the API server keeps events, and with them the knowledge of what was told."""
 SETTLED_SECONDS = 30.0
 """Between two passes while a deadline runs."""
 
@@ -81,8 +84,30 @@ def _events(row: Transition, step: Step, reason: Reason, facts: Facts, target: P
     if row.tell is Tell.NOTHING:
         return ()
     attempt = step.changes.get("attempt", facts.attempt)
-    of = attempt.id if attempt is not None else "rest"
-    return (Event(f"{of}.{target}.{reason}".lower(), reason, step.sentence, row.tell is Tell.WARNING),)
+    warning = row.tell is Tell.WARNING
+    if attempt is None:
+        return (Event(f"rest.{target}.{reason}".lower(), reason, step.sentence, warning),)
+    if attempt.ended_at is not None:
+        return (Event(_end_id(attempt), reason, step.sentence, warning),)
+    return (Event(f"{attempt.id}.{target}.{reason}".lower(), reason, step.sentence, warning),)
+
+
+def _end_id(attempt: Attempt) -> str:
+    return f"{attempt.id}.ended.{attempt.outcome}".lower()
+
+
+def untold_end(status: ModelDeploymentStatus, now: datetime) -> Event | None:
+    """The end of the last attempt, if it was lately: an operator that starts tells it again, since the one before it
+    may have died between the status and the event. It has the event's own id, so it is not told twice."""
+    attempt = status.attempt
+    if attempt is None or attempt.ended_at is None or (now - attempt.ended_at).total_seconds() > RETOLD_SECONDS:
+        return None
+    reason = memory.reason(attempt.outcome or "", Reason.ROLLED_BACK)
+    rejected = next((r for r in status.rejected if r.attempt == attempt.id), None)
+    if rejected is None:
+        return Event(_end_id(attempt), reason, status.message)
+    said = f"{rejected.version} ({digest.short(rejected.digest)}) is rejected: {reason}: {rejected.message}"
+    return Event(_end_id(attempt), reason, said, warning=True)
 
 
 def _memory_grew(before: ModelDeploymentStatus, now: ModelDeploymentStatus) -> bool:

@@ -117,6 +117,38 @@ async def test_a_flip_from_another_colour_than_expected_is_refused_and_changes_n
     assert selected(api.objects[kinds.SERVICE, "prod", "chat"]) is None
 
 
+@pytest.mark.parametrize("selector", [{"app": "mine"}, {Label.RESOURCE: "chat", Label.COLOUR: "purple"}, {}, None])
+async def test_a_selector_that_somebody_made_unreadable_does_not_keep_the_way_back_shut(
+    api: Any, http: Any, serving: None, selector: Any
+) -> None:
+    api.objects[kinds.SERVICE, "prod", "chat"]["spec"]["selector"] = selector
+    back = FlipRecord(GREEN, "0123456789ab-2", "Breach", NOON)
+    await carry_out(api, http, decision(GREEN, flip=Flip(None, back), blue=ColourPlan(2)))
+    found = api.objects[kinds.SERVICE, "prod", "chat"]["spec"]["selector"]
+    assert found == {Label.RESOURCE: "chat", Label.COLOUR: "green"}
+
+
+async def test_a_selector_that_changed_since_it_was_read_is_not_flipped(api: Any, http: Any, serving: None) -> None:
+    read = await api.get(kinds.SERVICE, "prod", "chat")
+    api.objects[kinds.SERVICE, "prod", "chat"]["spec"]["selector"] = {"app": "mine"}
+    back = FlipRecord(GREEN, "0123456789ab-2", "Breach", NOON)
+    with pytest.raises(ApiError) as error:
+        await services.flip(api, OWNER, read, Flip(BLUE, back))
+    assert error.value.conflict
+
+
+@pytest.mark.parametrize(("verb", "kind"), [("patch", kinds.DEPLOYMENT), ("create", kinds.SERVICE)])
+async def test_what_is_refused_to_another_object_does_not_keep_the_way_back_shut(
+    api: Any, http: Any, serving: None, verb: str, kind: Any
+) -> None:
+    del api.objects[kinds.SERVICE, "prod", "chat-preview"]
+    api.fail = lambda of, what, _: ApiError(403, "Forbidden", "by policy", "f") if (of, what) == (verb, kind) else None
+    back = FlipRecord(GREEN, "0123456789ab-2", "Breach", NOON)
+    with pytest.raises(ApiError):
+        await carry_out(api, http, decision(GREEN, flip=Flip(BLUE, back), blue=ColourPlan(5)))
+    assert selected(api.objects[kinds.SERVICE, "prod", "chat"]) is GREEN
+
+
 async def test_a_flip_that_does_not_stick_is_an_error(api: Any, monkeypatch: pytest.MonkeyPatch, tried: None) -> None:
     async def unchanged(*_: Any) -> Json:
         return {"spec": {"selector": {}}}

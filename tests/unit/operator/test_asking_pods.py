@@ -250,6 +250,18 @@ async def test_the_log_of_the_run_that_ended_comes_before_the_present_ones(api: 
     assert await tail(api, failed()) == "starting again"
 
 
+async def test_a_kubelet_that_is_away_does_not_delay_the_pass(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: Any, **__: Any) -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    monkeypatch.setattr("backstay_operator.observe.log_tail.SECONDS", 0.01)
+    monkeypatch.setattr(api, "log_tail", never)
+    async with asyncio.timeout(2):
+        pods = await with_log_tails(api, "prod", (failed("p"), failed("q"), POD))
+    assert [pod.failure and pod.failure.reason for pod in pods] == [Reason.CRASH_LOOP, Reason.CRASH_LOOP, None]
+
+
 async def test_a_failure_stands_without_its_log(api: Any) -> None:
     assert await tail(api, failed()) is None
     assert await tail(api, failed(container=None)) is None

@@ -1,5 +1,6 @@
 """The spine, with an API server in memory: what it reads, writes once, tells after, and asks to be called again for."""
 
+import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -207,6 +208,80 @@ def essence(api: Any) -> dict[str, Any]:
             metadata = {k: v for k, v in body["metadata"].items() if k != "resourceVersion"}
             found[f"{kind.name}/{name}"] = {**body, "metadata": metadata}
     return found
+
+
+# --- a bad night ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_status_of_a_later_version_is_read_as_far_as_it_goes(passes: Passes) -> None:
+    await passes.once()
+    passes.status["phase"] = "Degraded"
+    passes.status["inventedLater"] = {"a": 1}
+    passes.status["attempt"]["inventedLater"] = True
+    attempt = passes.status["attempt"]["id"]
+    await passes.once()
+    assert (passes.status["phase"], passes.status["attempt"]["id"]) == ("Starting", attempt)
+    assert "inventedLater" not in passes.status
+    passes.body["spec"]["surprise"] = 1
+    passes.status["phase"] = "Degraded"
+    passes.status["conditions"][0]["reason"] = "WordOfALaterVersion"
+    await passes.once()
+    assert passes.status["reason"] == "SpecInvalid"
+
+
+def refused(status: int) -> Any:
+    return lambda _, kind, __: ApiError(status, "No", "not now", "fake") if kind is kinds.EVENT else None
+
+
+def told(api: Any) -> list[str]:
+    return [body["reason"] for (kind, _, _), body in api.objects.items() if kind is kinds.EVENT]
+
+
+@pytest.mark.parametrize("status", [0, 403, 429, 500])
+async def test_an_event_that_cannot_be_told_stops_no_pass_and_is_told_later(passes: Passes, status: int) -> None:
+    passes.api.fail = refused(status)
+    assert await passes.once() is not None
+    assert passes.status["phase"] == "Starting"
+    again = await passes.once()
+    assert again is not None
+    assert again <= 30
+    passes.api.fail = lambda *_: None
+    await passes.once()
+    assert told(passes.api) == ["NewRevision"]
+
+
+async def test_an_event_that_is_not_valid_does_not_keep_later_ones_back(passes: Passes) -> None:
+    passes.api.fail = refused(422)
+    await passes.once()
+    passes.api.fail = lambda *_: None
+    passes.body["spec"]["model"]["sha256"] = "sha256:" + "cd" * 32
+    await passes.once()
+    assert "SpecChanged" in told(passes.api)
+    assert told(passes.api).count("NewRevision") <= 1
+
+
+async def test_the_end_of_an_attempt_is_told_although_the_operator_died_after_the_status(passes: Passes) -> None:
+    await passes.once()
+    passes.body["spec"]["model"]["sha256"] = "sha256:" + "cd" * 32
+    passes.api.fail = refused(0)
+    await passes.once()
+    passes.api.fail = lambda *_: None
+    assert "SpecChanged" not in told(passes.api)
+    left_behind = copy.deepcopy(passes.status)
+    for _ in range(2):
+        passes.body["status"] = copy.deepcopy(left_behind)
+        survivor = Passes(passes.api, passes.reconciler._http)
+        survivor.now = NOON + timedelta(seconds=30)
+        await survivor.once()
+    assert told(passes.api).count("SpecChanged") == 1
+
+
+async def test_an_end_of_long_ago_is_not_told_again_by_each_operator_that_starts(passes: Passes) -> None:
+    await passes.once()
+    passes.status["attempt"] |= {"endedAt": "2026-01-01T10:00:00Z", "outcome": "DigestMismatch"}
+    passes.status["phase"] = "Failed"
+    await Passes(passes.api, passes.reconciler._http).once()
+    assert "DigestMismatch" not in told(passes.api)
 
 
 def test_the_soonest_wish_counts() -> None:
