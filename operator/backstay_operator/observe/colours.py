@@ -5,14 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 from backstay_contract import names
-from backstay_contract.names import Annotation, Label
+from backstay_contract.names import Annotation, Env, Label
 from backstay_contract.status import Colour
 
+from backstay_operator.desired.containers import CREDENTIALS_VOLUME
 from backstay_operator.observe.children import Children
 from backstay_operator.rollout import failures
 from backstay_operator.rollout.observation import ColourState, Pod
+from backstay_operator.rollout.revision import Source
 
 Json = Mapping[str, Any]
+MAX_PROBLEM = 512
+"""Characters of a Deployment's problem."""
 
 
 def state_of(colour: Colour, name: str, children: Children) -> ColourState:
@@ -33,6 +37,8 @@ def state_of(colour: Colour, name: str, children: Children) -> ColourState:
         digest=annotations.get(Annotation.DIGEST, ""),
         version=annotations.get(Annotation.MODEL_VERSION, ""),
         image=image_of(deployment),
+        source=source_of(deployment),
+        problem=problem_of(deployment),
         replicas=replicas,
         pods=tuple(pod_of(pod) for pod in pods if replicas > 0 or not ended(pod)),
         endpoints=endpoints,
@@ -43,6 +49,26 @@ def image_of(deployment: Json) -> str:
     """The runtime image that the Deployment was rendered with."""
     containers = deployment["spec"]["template"]["spec"].get("containers") or ()
     return next((str(container.get("image", "")) for container in containers if container["name"] == "serve"), "")
+
+
+def source_of(deployment: Json) -> Source | None:
+    """Where the Deployment's pods fetch the model; None where its template does not say so in our form."""
+    template: Json = deployment["spec"]["template"]["spec"]
+    pulls = (container for container in template.get("initContainers") or () if container.get("name") == "pull")
+    env = {one.get("name"): one.get("value") for pull in pulls for one in pull.get("env") or ()}
+    uri, endpoint, region = (env.get(name) for name in (Env.MODEL_URI, Env.STORAGE_ENDPOINT, Env.STORAGE_REGION))
+    if uri is None or endpoint is None or region is None:
+        return None
+    volumes = (volume for volume in template.get("volumes") or () if volume.get("name") == CREDENTIALS_VOLUME)
+    return Source(uri, endpoint, region, next((volume["secret"]["secretName"] for volume in volumes), None))
+
+
+def problem_of(deployment: Json) -> str:
+    """Why no pod can be made, as a quota or an admission policy says it; empty where nothing does."""
+    for condition in (deployment.get("status") or {}).get("conditions") or ():
+        if (condition.get("type"), condition.get("status")) == ("ReplicaFailure", "True"):
+            return str(condition.get("message") or condition.get("reason") or "")[:MAX_PROBLEM]
+    return ""
 
 
 def ended(pod: Json) -> bool:

@@ -8,6 +8,7 @@ from backstay_contract.status import (
     MAX_HISTORY,
     MAX_REJECTED,
     Attempt,
+    Colour,
     Failure,
     HistoryEntry,
     MetricLimit,
@@ -69,8 +70,10 @@ def _numbers(rejected: Rejection) -> str:
 
 
 def wait_for_drain(facts: Facts) -> Step:
-    wanted = facts.wanted
-    return Step(f"{name_of(wanted.version, wanted.digest)} waits until the losing colour's pods have ended")
+    wanted, losing = facts.wanted, facts.active_colour.other if facts.active_colour else Colour.BLUE
+    pods = [pod.name for pod in facts.observation.colours[losing].pods]
+    named = f": {', '.join(pods[:3])}{' …' if len(pods) > 3 else ''}" if pods else ""
+    return Step(f"{name_of(wanted.version, wanted.digest)} waits until {losing}'s pods have ended{named}")
 
 
 def open_attempt(facts: Facts) -> Step:
@@ -120,6 +123,8 @@ def _progress(facts: Facts) -> str:
         pod, failure = facts.failure
         return f"pod {pod.name}: {failure.reason}: {failure.message}"
     waits = next((f"; {pod.unschedulable}" for pod in facts.candidate_pods if pod.unschedulable), "")
+    if facts.candidate is not None and facts.candidate.problem:
+        waits += f"; {facts.candidate.problem}"
     return f"{attempt.version}: {facts.candidate_ready} of {facts.candidate_wanted} pods ready{waits}"
 
 

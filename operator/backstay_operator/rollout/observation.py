@@ -10,6 +10,8 @@ from backstay_contract.reasons import Reason
 from backstay_contract.status import Colour
 from backstay_judge import Sample
 
+from backstay_operator.rollout.revision import Source
+
 
 @dataclass(frozen=True, slots=True)
 class PodFailure:
@@ -53,6 +55,10 @@ class ColourState:
     digest: str = ""
     version: str = ""
     image: str = ""
+    source: Source | None = None
+    """Where its pods fetch the model; None where that cannot be read."""
+    problem: str = ""
+    """Why the Deployment cannot make pods, in Kubernetes' words: a quota, a policy."""
     replicas: int = 0
     """Pods that the Deployment asks for."""
     pods: tuple[Pod, ...] = ()

@@ -11,6 +11,7 @@ from backstay_contract.status import Attempt, Colour
 from backstay_operator.rollout.decision import ColourPlan
 from backstay_operator.rollout.facts import Facts, candidate_replicas
 from backstay_operator.rollout.observation import ColourState, FlipRecord
+from backstay_operator.rollout.revision import source_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,9 @@ def _colour(facts: Facts, after: After, state: ColourState) -> ColourPlan:
         return ColourPlan(retired_replicas(facts, after, state), mode=Mode.STANDBY)
     if attempt.colour is state.colour and attempt.switched_at is None:
         replicas = candidate_replicas(facts.spec, facts.active)
-        build = facts.wanted if state.attempt != attempt.id else None
+        # An address that was wrong is mended by an edit that makes no new revision: the pods must learn of it.
+        moved = state.source is not None and state.source != source_of(facts.spec)
+        build = facts.wanted if moved or state.attempt != attempt.id else None
         return ColourPlan(replicas, build=build, attempt=attempt.id, mode=Mode.NORMAL)
     if attempt.colour is not state.colour and attempt.switched_at is not None:
         return ColourPlan(state.replicas, mode=Mode.STANDBY)  # previous, kept warm until the verdict

@@ -29,6 +29,22 @@ class Known(NamedTuple):
     image: str
 
 
+class Source(NamedTuple):
+    """Where a model is fetched. Not part of the revision: the digest says which bytes come, wherever they come from."""
+
+    uri: str
+    endpoint: str
+    region: str
+    secret: str | None
+
+
+def source_of(spec: ModelDeploymentSpec) -> Source:
+    """The source that the spec names."""
+    storage = spec.model.storage
+    secret = storage.secret_ref.name if storage.secret_ref is not None else None
+    return Source(spec.model.uri, storage.endpoint, storage.region, secret)
+
+
 def revision_of(spec: ModelDeploymentSpec, image: str) -> str:
     """Hash of digest, hardware profile, serving settings and runtime image.
 

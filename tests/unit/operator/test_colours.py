@@ -3,11 +3,14 @@ from typing import Any
 import pytest
 from backstay_contract.names import Annotation, Label
 from backstay_contract.reasons import Reason
+from backstay_contract.resource import SecretRef, parse_spec
 from backstay_contract.status import Colour
 from backstay_operator.desired.common import Owner
+from backstay_operator.desired.deployment import deployment as rendered
 from backstay_operator.observe import children as reading
 from backstay_operator.observe.children import Children
 from backstay_operator.observe.colours import incarnation, state_of
+from backstay_operator.rollout.revision import Wanted, source_of
 
 Json = dict[str, Any]
 OWNER = Owner("prod", "chat", "uid-1")
@@ -61,6 +64,24 @@ def with_pods(*pods: Json, replicas: int = 2) -> Children:
 def test_a_colour_without_anything_is_gone() -> None:
     state = green(Children())
     assert (state.exists, state.gone, state.endpoints) == (False, True, 0)
+
+
+def test_where_a_colour_fetches_its_model_is_read_from_what_was_rendered(stored: Json) -> None:
+    spec = parse_spec(stored["spec"])
+    secret = spec.model.storage.with_(secret_ref=SecretRef(name="reader"), region="eu-1")
+    for one in (spec, spec.with_(model=spec.model.with_(storage=secret))):
+        build = Wanted("0123456789ab", one.model.sha256, "1", "runtime:1")
+        body = rendered(OWNER, one, Colour.GREEN, build, attempt="r-1", replicas=1, token_hash="x")
+        assert green(Children(deployments={Colour.GREEN: body})).source == source_of(one)
+    assert green(with_pods()).source is None
+
+
+def test_a_deployment_that_cannot_make_pods_says_why() -> None:
+    body = deployment()
+    said = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: gpus"}
+    body["status"] = {"conditions": [{"type": "Available", "status": "False", "message": "no"}, said]}
+    assert green(Children(deployments={Colour.GREEN: body})).problem == "exceeded quota: gpus"
+    assert green(with_pods()).problem == ""
 
 
 def test_what_a_colour_runs_stands_on_its_deployment() -> None:

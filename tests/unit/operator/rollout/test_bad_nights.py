@@ -197,6 +197,66 @@ def test_no_pass_scales_a_colour_down_that_the_live_service_still_selects() -> N
     assert world.pods_of[Colour.GREEN] == 0
 
 
+def test_a_wait_for_the_losing_pods_names_them() -> None:
+    world = serving("a")
+    world.ask("b")
+    world.until(Phase.SOAKING)
+    world.deployments[Colour.BLUE].in_flight = 1
+    world.ask("c")
+    world.run(8)
+    assert world.status.reason == Reason.WAITING_FOR_DRAIN
+    assert next(iter(world.deployments[Colour.BLUE].born)) in world.status.message
+
+
+# --- a candidate that cannot come up -------------------------------------------------------------------------------
+
+
+def test_a_storage_address_that_is_mended_reaches_the_candidate_without_a_new_attempt() -> None:
+    world = serving("a")
+    world.model("b").failure = PodFailure(Reason.STORAGE_UNREACHABLE, "no such host", hard=False, container="pull")
+    world.ask("b")
+    world.run(10)
+    before, blue = world.attempt.id, world.deployments[Colour.BLUE]
+    model = world.spec.model
+    storage = model.storage.with_(endpoint="http://minio.other.svc:9000")
+    world.spec = world.spec.with_(model=model.with_(storage=storage))
+    world.turn()
+    source = world.deployments[Colour.GREEN].source
+    assert source is not None
+    assert source.endpoint == "http://minio.other.svc:9000"
+    world.model("b").failure = None
+    world.run(40)
+    assert (world.attempt.id, world.live_digest()) == (before, digest("b"))
+    assert blue.source != source
+
+
+def test_a_storage_address_that_changes_restarts_nothing_that_serves() -> None:
+    world = serving("a")
+    before = world.deployments[Colour.BLUE]
+    model = world.spec.model
+    world.spec = world.spec.with_(model=model.with_(uri="s3://other/chat/a"))
+    world.run(10)
+    assert world.deployments[Colour.BLUE] is before
+    world.ask("b", soak={"minSeconds": 60})
+    world.until(Phase.SOAKING)
+    soaking = world.deployments[Colour.GREEN]
+    world.spec = world.spec.with_(model=world.spec.model.with_(uri="s3://other/chat/b"))
+    world.run(10)
+    assert world.deployments[Colour.GREEN] is soaking
+
+
+def test_a_quota_that_keeps_pods_from_being_made_is_said_also_at_the_deadline() -> None:
+    world = serving("a")
+    world.model("b").seconds_to_ready = 10_000
+    world.ask("b")
+    world.run(2)
+    world.deployments[Colour.GREEN].problem = 'pods "chat-green-1" is forbidden: exceeded quota: gpus'
+    world.run(5)
+    assert "exceeded quota: gpus" in world.status.message
+    world.run(80)
+    assert "exceeded quota: gpus" in world.status.rejected[0].message
+
+
 # --- memories that are lost, edited, or of another version ---------------------------------------------------------
 
 

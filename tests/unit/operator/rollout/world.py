@@ -26,7 +26,7 @@ from backstay_operator.rollout.observation import (
     PodFailure,
     Smoke,
 )
-from backstay_operator.rollout.revision import Wanted
+from backstay_operator.rollout.revision import Source, Wanted, source_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LIMIT_MS = 500.0
@@ -82,6 +82,8 @@ class Live:
     born: dict[str, datetime] = field(default_factory=dict)
     in_flight: int = 0
     served: dict[str, int] = field(default_factory=dict)
+    source: Source | None = None
+    problem: str = ""
 
 
 class KilledError(Exception):
@@ -196,7 +198,7 @@ class World:
         if plan.build is not None:
             if live is not None:
                 live.born.clear()
-            self.deployments[colour] = Live(plan.build, plan.attempt, plan.replicas)
+            self.deployments[colour] = Live(plan.build, plan.attempt, plan.replicas, source=source_of(self.spec))
             self._written()
         elif live is not None and live.replicas != plan.replicas:
             live.replicas = plan.replicas
@@ -270,6 +272,8 @@ class World:
             digest=live.wanted.digest,
             version=live.wanted.version,
             image=live.wanted.image,
+            source=live.source,
+            problem=live.problem,
             replicas=live.replicas,
             pods=self._pods(colour),
             endpoints=len(live.born) if self.selector is colour else 0,
