@@ -81,6 +81,8 @@ class Story(Scene):
         pushed = self.publish(folder, settings.LIGHTER, self._baselines())
         with self.step(f"{settings.LIGHTER} becomes the candidate") as step:
             self.ask(pushed)
+            self.until_tried(pushed, step)
+            self.picture(f"{settings.LIGHTER} comes up beside {settings.FIRST}")
             self.until_switched(pushed, step)
         self.picture(f"{settings.LIGHTER} is active and watched")
         with self.step(f"{settings.LIGHTER} soaks") as step:
@@ -90,7 +92,7 @@ class Story(Scene):
         self.picture(f"{settings.LIGHTER} is verified")
 
     def worse(self, folder: Path) -> Json:
-        """v3: right answers, four times the work. Goes back by itself."""
+        """v3: right answers, many times the work. Goes back by itself."""
         pushed = self.publish(folder, settings.SLOWER, self._baselines())
         with self.step(f"{settings.SLOWER} becomes the candidate") as step:
             resource = self.ask(pushed)

@@ -25,11 +25,12 @@ def latencies_ms(answers: Iterable[Answer]) -> list[float]:
 
 def rate(probes: Sequence[Answer]) -> float:
     """Requests per second that keep an engine busy for `settings.BUSY` of the time, from requests that were sent one
-    after the other; within the bounds of the settings. A probe that failed is an error."""
+    after the other; within the bounds of the settings. The median, since the first requests may warm something up. A
+    probe that failed is an error."""
     latencies = latencies_ms(probes)
     if not probes or len(latencies) < len(probes):
         raise ValueError(f"{len(probes) - len(latencies)} of {len(probes)} probes were not answered")
-    wanted = settings.BUSY * 1000 / statistics.fmean(latencies)
+    wanted = settings.BUSY * 1000 / statistics.median(latencies)
     return min(settings.HIGHEST_RATE, max(settings.LOWEST_RATE, wanted))
 
 

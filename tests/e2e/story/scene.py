@@ -67,6 +67,10 @@ class Scene:
 
     # --- what they wait for ---
 
+    def until_tried(self, pushed: Pushed, step: Step) -> None:
+        """Until the version is the candidate."""
+        self._wait(pushed, lambda status: (status.get("candidate") or {}).get("version") == pushed.version, step, 30)
+
     def until_switched(self, pushed: Pushed, step: Step) -> None:
         """Until the Service selects the version; DemoError if its attempt ends before."""
 

@@ -22,7 +22,7 @@ SLOWER: Final = "2.0.0"
 
 KINDS: Final = ("new", "kept")
 """Kinds of connections that the load uses at the same time."""
-BUSY: Final = 0.4
+BUSY: Final = 0.5
 """The load is to keep one engine busy for this part of the time: queues of a loaded machine are no news."""
 LOWEST_RATE: Final = 1.0
 HIGHEST_RATE: Final = 6.0
