@@ -61,7 +61,8 @@ class Observer:
         )
         tried = states[attempt.colour] if attempt else None
         said, smoke, look, logged = await asyncio.gather(
-            self._ask(owner, asked),
+            # One that is not ready has no say in anything, and may be dead: waiting for it would delay the way back.
+            self._ask(owner, [pod for pod in asked if pod.ready]),
             self._smoke(owner, spec, attempt, tried, selector, children, wake),
             self._look(owner, spec, status, tried, now),
             self._logged(owner, attempt, tried),

@@ -95,16 +95,21 @@ def _count(
     evidence = accumulate.add(evidence, coverage.readings, now, soak.interval_seconds)
     settings = Settings(alpha=soak.alpha, alpha_pass=soak.alpha_pass)
     verdict = judge(limits, evidence, coverage, now, settings)
-    clock = _clock(attempt, now, verdict.verdict is VerdictKind.NO_DATA)
+    clock = _clock(attempt, now, verdict.verdict is VerdictKind.NO_DATA, soak.interval_seconds)
     return clock.with_(evidence=evidence), verdict
 
 
-def _clock(attempt: Attempt, now: datetime, dark: bool) -> Attempt:
-    """The soak clock counts seconds with data only: between two looks that both saw the pods."""
+def _clock(attempt: Attempt, now: datetime, dark: bool, interval_seconds: float) -> Attempt:
+    """The soak clock counts seconds with data only: between two looks that both saw the pods.
+
+    After a dark look one that sees again speaks for one interval, no more: the clock pauses in an outage, and metrics
+    that come and go slow it down without stopping it for ever.
+    """
     if dark:
         return attempt.with_(held_since=attempt.held_since or now)
     seconds = attempt.observed_seconds
     since = attempt.last_data_at or attempt.switched_at
-    if attempt.held_since is None and since is not None:
-        seconds += max(0.0, (now - since).total_seconds())
+    if since is not None:
+        passed = max(0.0, (now - since).total_seconds())
+        seconds += passed if attempt.held_since is None else min(passed, interval_seconds)
     return attempt.with_(observed_seconds=seconds, last_data_at=now, held_since=None)

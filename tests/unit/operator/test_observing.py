@@ -55,6 +55,13 @@ async def test_after_a_way_back_the_active_pods_are_asked_too_so_that_none_stand
     assert await asked(blue_serves, http, stored) == ["10.0.0.1:8081", "10.0.0.2:8081"]
 
 
+async def test_a_pod_that_is_not_ready_is_not_waited_for(blue_serves: Any, http: Any, stored: Json) -> None:
+    dead = pod("green", "10.0.0.2")
+    dead["status"]["conditions"][0]["status"] = "False"
+    blue_serves.put(kinds.POD, dead)
+    assert await asked(blue_serves, http, stored) == ["10.0.0.1:8081"]
+
+
 async def test_at_rest_no_pod_is_asked_also_while_one_of_a_lost_node_never_ends(
     blue_serves: Any, http: Any, stored: Json
 ) -> None:

@@ -88,6 +88,17 @@ def test_a_hold_ends_when_data_is_back_although_the_status_said_something_else_m
     assert (world.status.phase, world.status.reason) == (Phase.SERVING, Reason.VERIFIED)
 
 
+def test_metrics_that_come_and_go_with_each_look_do_not_keep_the_soak_open_for_ever() -> None:
+    world = serving("a")
+    world.ask("b")
+    world.until(Phase.SOAKING)
+    for second in range(200):
+        world.metrics_answer = second % 2 == 0
+        world.turn()
+        world.tick(1.0)
+    assert (world.status.phase, world.live_digest()) == (Phase.SERVING, digest("b"))
+
+
 # --- deadlines ---------------------------------------------------------------------------------------------------
 
 
