@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -148,6 +149,23 @@ class Story:
         )
         return self.status()
 
+    def kill_operator_in(self, phase: str, since: str, seconds: int = 40) -> None:
+        """Kills the operator as soon as the status shows the phase. A watch sees phases that last a moment only; it
+        begins at the resource version `since`."""
+        query = {
+            "watch": "true",
+            "fieldSelector": f"metadata.name={NAME}",
+            "resourceVersion": since,
+            "timeoutSeconds": str(seconds),
+        }
+        path = MDEPS.format(namespace=self.namespace)
+        with self.client.stream("GET", path, params=query, timeout=seconds + 5) as answer:
+            for line in answer.iter_lines():
+                if (json.loads(line)["object"].get("status") or {}).get("phase") == phase:
+                    self.operator.kill()
+                    return
+        raise AssertionError(f"phase {phase} did not come within {seconds} s\n{self.report()}")
+
     def wait_until_serving(self, version: str, seconds: float = 40) -> Json:
         """The version serves and no attempt is open."""
 
@@ -171,8 +189,6 @@ class Story:
         self.wait("one colour at rest", rests, seconds)
 
     def report(self) -> str:
-        import json
-
         log = self.operator.log.read_text()[-6000:] if self.operator.log.exists() else ""
         body = self.client.get(self.path)
         status = json.dumps(body.json().get("status"), indent=1)[:3000] if body.is_success else body.text

@@ -67,9 +67,9 @@ def test_an_operator_that_is_killed_in_a_phase_ends_the_same(story: Story, phase
     story.create("1.0.0")
     with story.kubelet.traffic(story.namespace, NAME) as traffic:
         story.wait_until_serving("1.0.0")
+        before = story.get()["metadata"]["resourceVersion"]
         story.ask_for("1.1.0")
-        story.wait_for(phase=phase)
-        story.operator.kill()
+        story.kill_operator_in(phase, since=before)
         story.pause(1)
         story.operator.start()
         story.operator.wait_until_healthy()
@@ -82,6 +82,10 @@ def test_an_operator_that_is_killed_in_a_phase_ends_the_same(story: Story, phase
     assert None not in traffic.selectors
 
 
+def writes(metrics: str) -> list[str]:
+    return [line for line in metrics.splitlines() if line.startswith("backstay_operator_api_writes_total{")]
+
+
 def test_at_rest_the_operator_writes_nothing_and_asks_no_pod(story: Story) -> None:
     story.create("1.0.0", replicas=1)
     with story.kubelet.traffic(story.namespace, NAME):
@@ -91,13 +95,16 @@ def test_at_rest_the_operator_writes_nothing_and_asks_no_pod(story: Story) -> No
         story.operator.kill()
         story.operator.start(BACKSTAY_RESYNC_SECONDS="1")
         story.operator.wait_until_healthy()
+        story.pause(2)  # the first pass after a start may tell an end again that a killed operator had not told
         (pod,) = story.kubelet.pods(NAME, story.selector())
         asked = pod.state_requests
         version = story.get()["metadata"]["resourceVersion"]
+        written = writes(story.operator.metrics())
         story.pause(4)
     text = story.operator.metrics()
     assert story.get()["metadata"]["resourceVersion"] == version
-    assert "backstay_operator_api_writes_total{" not in text
+    assert writes(text) == written
+    assert set(written) <= {'backstay_operator_api_writes_total{kind="Event",verb="create"} 1.0'}
     passes = [line for line in text.splitlines() if line.startswith("backstay_operator_pass_seconds_count")]
     assert float(passes[0].split()[-1]) >= 3
     assert pod.state_requests == asked
