@@ -12,13 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from backstay_cluster import netns
 from backstay_contract.names import Label
-from minio import Minio
 
-from tests.e2e.story import objects, publish, settings
+from tests.e2e.story import bucket, objects, publish, settings
 from tests.e2e.story.history import Seen
 from tests.e2e.story.place import Place
 from tests.e2e.story.publish import Pushed
@@ -26,7 +24,6 @@ from tests.e2e.story.watch import Watch
 from tests.unit.runtime import tiny
 
 Json = dict[str, Any]
-Result = TypeVar("Result")
 MODEL = "tiny"
 WHERE = f"--namespace={settings.DEMO}"
 CONFIG: Json = {**tiny.CONFIG, "model_type": "llama"}
@@ -73,16 +70,10 @@ class Bench:
         folder = tiny.write(self.folder / version, tiny.tensors(seed=seed), CONFIG)
         return publish.push(self.place, folder, version, run=self.name, baselines={}, model=MODEL)
 
-    def storage(self) -> Minio:
-        """The object storage, to be used within `inside`."""
-        keys = self.place.storage_keys()
-        address = self.service_address("minio", "minio")
-        return Minio(f"{address}:9000", access_key=keys["accessKey"], secret_key=keys["secretKey"], secure=False)
-
     def change_object(self, pushed: Pushed, path: str, change: Callable[[bytes], bytes]) -> None:
         """Put other bytes where one of the model's files is."""
         key = f"{pushed.uri.removeprefix(f's3://{settings.BUCKET}/')}/{path}"
-        storage = self.storage()
+        storage = bucket.client(self.place)
 
         def put() -> None:
             answer = storage.get_object(settings.BUCKET, key)
@@ -93,7 +84,7 @@ class Bench:
                 answer.release_conn()
             storage.put_object(settings.BUCKET, key, io.BytesIO(content), len(content))
 
-        self.inside(put)
+        bucket.inside(self.place, put)
 
     # --- the resource ---
 
@@ -165,19 +156,11 @@ class Bench:
 
     # --- the Service ---
 
-    def service_address(self, name: str, namespace: str) -> str:
-        """A Service's address."""
-        return str(self.kube.get("service", name, f"--namespace={namespace}")["spec"]["clusterIP"])
-
-    def inside(self, action: Callable[[], Result]) -> Result:
-        """Run `action` where Services' addresses are reached."""
-        assert self.place.cluster is not None
-        return netns.inside(self.place.cluster.netns, action)
-
     @contextmanager
     def speaking(self, per_second: float = 5.0) -> Iterator[None]:
         """Questions to the Service from a thread, each on a connection of its own, for as long as the block runs."""
-        url = f"http://{self.service_address(self.name, settings.DEMO)}/v1/completions"
+        address = self.kube.get("service", self.name, WHERE)["spec"]["clusterIP"]
+        url = f"http://{address}/v1/completions"
         body = json.dumps({"model": MODEL, "prompt": "abc", "max_tokens": 2, "temperature": 0}).encode()
         over = threading.Event()
 
@@ -185,7 +168,7 @@ class Bench:
             while not over.wait(1 / per_second):
                 self.spoken.append((time.time(), *_ask(url, body)))
 
-        thread = threading.Thread(target=lambda: self.inside(speak), daemon=True)
+        thread = threading.Thread(target=lambda: bucket.inside(self.place, speak), daemon=True)
         thread.start()
         try:
             yield

@@ -6,7 +6,7 @@ import pytest
 from backstay_cluster.cluster import run_root
 from backstay_cluster.progress import Progress
 
-from tests.e2e.story import place
+from tests.e2e.story import place, places
 
 ANSWERS = """\
 #!/bin/sh
@@ -74,3 +74,9 @@ def test_somebody_else_s_namespace_is_left_alone(tmp_path: Path) -> None:
     assert kube is not None
     with pytest.raises(place.DemoError, match="not the demo's"):
         place.given_place(kube, environment, Progress())
+
+
+def test_a_disk_that_is_nearly_full_is_told_before_anything_starts() -> None:
+    places.require_room(places.NEEDED_BYTES)
+    with pytest.raises(place.DemoError, match="make room"):
+        places.require_room(places.NEEDED_BYTES - 1)
