@@ -17,7 +17,7 @@ STARTED = "started-by-demo"
 
 
 NEEDED_BYTES = 8_000_000_000
-"""Room for the models (2 GB), for their objects, and for the copies in the pods, with as much again for a second run."""
+"""Room for the models (2 GB), their objects and the copies in the pods, with as much again for a second run."""
 
 
 def find(name: str, environment: Mapping[str, str], progress: Progress) -> Place:
