@@ -137,7 +137,19 @@ def test_pods_live_on_while_kubelet_and_containerd_are_repaired(cluster: Control
     process.stop(dead, grace_s=0)
     node.up(cluster.cluster.name, addons=False)
     assert cluster.kubectl(*query) == before
-    assert cluster.kubectl("exec", web[0], "--", "/kubectl", "version", "--client").startswith("Client Version")
+    assert _version_in(cluster, web[0], within_s=30).startswith("Client Version")
+
+
+def _version_in(cluster: ControlPlane, pod: str, within_s: float) -> str:
+    """What the pod's program says by exec. A kubelet that has just started knows its pods only after its first sync."""
+    until = time.monotonic() + within_s
+    while True:
+        try:
+            return cluster.kubectl("exec", pod, "--", "/kubectl", "version", "--client")
+        except ClusterError as error:
+            if "pod does not exist" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.5)
 
 
 def test_ending_the_node_leaves_nothing_behind_but_its_images() -> None:
