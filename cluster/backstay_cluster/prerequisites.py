@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backstay_cluster import toolchain
+from backstay_cluster.cluster import cache_root
 from backstay_cluster.errors import ClusterError
 from backstay_cluster.progress import Progress
 
@@ -110,6 +111,21 @@ def _file_system(name: str, remedy: str) -> Finding:
     return Finding(f"{name} file system", met, "known to the kernel" if met else "unknown to the kernel", remedy)
 
 
+def disk(folder: Path, gib: int) -> Finding:
+    """Whether the disk below `folder`, which need not exist yet, has that much free space."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    free = shutil.disk_usage(there).free / 2**30
+    remedy = f"free {gib} GiB there, or set BACKSTAY_CACHE to a folder on a larger disk"
+    return Finding("disk", free >= gib, f"{free:.1f} GiB free below {folder}, {gib} GiB are needed", remedy)
+
+
+def require_disk(folder: Path, gib: int) -> None:
+    """ClusterError unless the disk below `folder` has that much free space."""
+    found = disk(folder, gib)
+    if not found.met:
+        raise ClusterError(f"not enough disk: {found.detail}; {found.remedy}")
+
+
 def _cgroups() -> Finding:
     root = Path("/sys/fs/cgroup")
     unified = (root / "cgroup.controllers").exists()
@@ -118,7 +134,13 @@ def _cgroups() -> Finding:
     return Finding("cgroups", unified or legacy, detail, "mount cgroup2 on /sys/fs/cgroup")
 
 
+def _disk_for_all() -> Finding:
+    """What `up` with all images takes below the cache folder: much from nothing, little once it is built."""
+    root = cache_root()
+    return disk(root, 5 if (root / "images").exists() else 30)
+
+
 def everything() -> list[Finding]:
     """All findings, for `doctor`."""
-    checks: list[Callable[[], Finding]] = [go_toolchain]
+    checks: list[Callable[[], Finding]] = [go_toolchain, _disk_for_all]
     return [*check((*CONTROL_PLANE, *NODE, *IMAGES)), *(probe() for probe in checks)]

@@ -23,6 +23,9 @@ PREREQUISITES = (
 )
 EXPORTED = (*recipes.SYSTEM, *recipes.ADDONS, *recipes.PROJECT_IMAGES)
 """All images that a cluster may need; the Python base stays in the workshop."""
+FIRST_BUILD_GIB = 20
+"""Disk that the first build takes, nearly all of it for torch: a layer, a copy while it is stored, an export."""
+REBUILD_GIB = 2
 _SNAPSHOTS = 5
 """Tries to copy the sources while somebody edits them."""
 
@@ -89,6 +92,8 @@ def ensure(names: Iterable[str], progress: Progress, *, rebuild: bool = False) -
     missing = [recipes.recipe(name) for name, target in wanted.items() if rebuild or store.find(target) is None]
     if missing:
         prerequisites.require(PREREQUISITES, progress)
+        first = "runtime" in wanted and not store.workshop.root.exists()
+        prerequisites.require_disk(store.root, FIRST_BUILD_GIB if first else REBUILD_GIB)
         # Before the lock: programs have locks of their own, and take minutes.
         for recipe in missing:
             if recipe.program:

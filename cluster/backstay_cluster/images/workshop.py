@@ -51,7 +51,7 @@ class Workshop:
             log.open("w") as file,
             subprocess.Popen(
                 command,
-                env={**os.environ, "BUILDAH_ISOLATION": "chroot"},
+                env={**os.environ, "BUILDAH_ISOLATION": "chroot", "TMPDIR": str(self._scratch())},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -101,6 +101,12 @@ class Workshop:
         for reference in references:
             run([*self._buildah(), "rmi", "--force", reference], timeout_s=300)
         run([*self._buildah(), "rmi", "--prune", "--force"], timeout_s=300)
+
+    def _scratch(self) -> Path:
+        """A folder for layers on their way, on the storage's own disk: /var/tmp may be a small one."""
+        folder = self.root / "tmp-layers"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def _buildah(self) -> list[str]:
         return ["buildah", "--storage-driver=overlay", f"--root={self.root}", f"--runroot={self.state}"]
