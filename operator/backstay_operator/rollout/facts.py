@@ -9,7 +9,7 @@ from backstay_contract.evidence import AttemptVerdict, VerdictKind
 from backstay_contract.resource import ModelDeploymentSpec, Promotion
 from backstay_contract.status import Attempt, Colour, ModelDeploymentStatus, Phase, Rejection
 
-from backstay_operator.rollout import revision, soak
+from backstay_operator.rollout import judging, revision
 from backstay_operator.rollout.observation import ColourState, Observation, Pod, PodFailure
 from backstay_operator.rollout.revision import Known, Wanted
 
@@ -187,7 +187,7 @@ def derive(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, observation
     wanted = revision.wanted(spec, observation.default_image, _in_use(status, observation))
     verdict = None
     if attempt is not None:
-        attempt, verdict = soak.advance(
+        attempt, verdict = judging.advance(
             spec, attempt, observation.colours[attempt.colour], observation.look, now, active is attempt.colour
         )
     return Facts(spec, status, observation, now, wanted, active, attempt, verdict)

@@ -9,16 +9,11 @@ from backstay_contract.evidence import MetricVerdict, VerdictKind
 from backstay_contract.reasons import Reason
 
 from backstay_operator.rollout import memory
-from backstay_operator.rollout.actions import (
-    ended,
-    failure_record,
-    name_of,
-    open_attempt_of,
-    rejection,
-)
 from backstay_operator.rollout.facts import Facts
+from backstay_operator.rollout.giving_up import rejection
 from backstay_operator.rollout.observation import FlipRecord
 from backstay_operator.rollout.step import Step
+from backstay_operator.rollout.wording import ended, failure_record, name_of, open_attempt_of
 
 
 def go_back_breach(facts: Facts) -> Step:

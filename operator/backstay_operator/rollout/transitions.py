@@ -11,8 +11,10 @@ from typing import NamedTuple
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Phase
 
-from backstay_operator.rollout import actions as act
+from backstay_operator.rollout import at_rest, soaking
+from backstay_operator.rollout import giving_up as give_up
 from backstay_operator.rollout import going_back as back
+from backstay_operator.rollout import going_forward as forward
 from backstay_operator.rollout import guards as when
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.step import Step
@@ -61,58 +63,59 @@ T = Transition
 
 TRANSITIONS: tuple[Transition, ...] = (
     # A pass ended between the flip and the status write.
-    T((*BEFORE, P.SERVING), SWITCHED, when.flip_unrecorded, P.SOAKING, act.begin_soak, R.PROMOTED),
+    T((*BEFORE, P.SERVING), SWITCHED, when.flip_unrecorded, P.SOAKING, forward.begin_soak, R.PROMOTED),
     T(AFTER, TRIED, when.went_back_unrecorded, P.ROLLING_BACK, back.record_way_back, R.ROLLED_BACK, WARN),
     # At rest.
     T((P.ROLLING_BACK,), REST, when.loser_has_no_traffic, P.SERVING, back.finish, R.ROLLED_BACK, QUIET),
     T((P.ROLLING_BACK,), REST, when.always, P.ROLLING_BACK, back.wait, R.ROLLED_BACK, QUIET),
-    T(AT_REST, REST, when.wanted_serves, P.SERVING, act.settle, R.SERVING, QUIET),
-    T(AT_REST, REST, when.wanted_is_rejected, P.SERVING, act.refuse, R.REVISION_REJECTED, QUIET, P.FAILED),
-    T(AT_REST, REST, when.colour_is_busy, P.SERVING, act.wait_for_drain, R.WAITING_FOR_DRAIN, QUIET, P.PENDING),
-    T(AT_REST, REST, when.always, P.STARTING, act.open_attempt, R.NEW_REVISION),
+    T(AT_REST, REST, when.wanted_serves, P.SERVING, at_rest.settle, R.SERVING, QUIET),
+    T(AT_REST, REST, when.wanted_is_rejected, P.SERVING, at_rest.refuse, R.REVISION_REJECTED, QUIET, P.FAILED),
+    T(AT_REST, REST, when.colour_is_busy, P.SERVING, at_rest.wait_for_drain, R.WAITING_FOR_DRAIN, QUIET, P.PENDING),
+    T(AT_REST, REST, when.always, P.STARTING, at_rest.open_attempt, R.NEW_REVISION),
     # An attempt before the flip: what ends it.
-    T(BEFORE, TRIED, when.put_back, P.SERVING, act.drop, R.SPEC_REVERTED),
-    T(BEFORE, TRIED, when.another_is_wanted, P.SERVING, act.drop, R.SPEC_CHANGED, Tell.NORMAL, P.PENDING),
-    T(BEFORE, TRIED, when.failed_hard, P.SERVING, act.reject_failure, R.CRASH_LOOP, WARN, P.FAILED),
-    T((P.STARTING, P.CHECKING), TRIED, when.past_deadline, P.SERVING, act.reject_deadline,
+    T(BEFORE, TRIED, when.put_back, P.SERVING, give_up.drop, R.SPEC_REVERTED),
+    T(BEFORE, TRIED, when.another_is_wanted, P.SERVING, give_up.drop, R.SPEC_CHANGED, Tell.NORMAL, P.PENDING),
+    T(BEFORE, TRIED, when.failed_hard, P.SERVING, give_up.reject_failure, R.CRASH_LOOP, WARN, P.FAILED),
+    T((P.STARTING, P.CHECKING), TRIED, when.past_deadline, P.SERVING, give_up.reject_deadline,
       R.PROGRESS_DEADLINE_EXCEEDED, WARN, P.FAILED),
     # … and what brings it on.
-    T((P.PENDING, P.STARTING), TRIED, when.no_room, P.PENDING, act.stay, R.INSUFFICIENT_CAPACITY, WARN),
-    T((P.PENDING,), TRIED, when.always, P.STARTING, act.progress, R.STARTING, QUIET),
-    T((P.STARTING,), TRIED, when.all_ready, P.CHECKING, act.check, R.CHECKING),
-    T((P.STARTING,), TRIED, when.always, P.STARTING, act.stay, R.STARTING, QUIET),
-    T(GATE, TRIED, when.not_ready, P.STARTING, act.close_gate, R.STARTING, QUIET),
-    T((P.CHECKING,), TRIED, when.smoke_is_wrong, P.SERVING, act.reject_smoke, R.SMOKE_FAILED, WARN, P.FAILED),
-    T((P.CHECKING,), TRIED, when.smoke_is_new, P.CHECKING, act.remember_smoke, R.CHECKING, QUIET),
-    T((P.HELD,), TRIED, when.dark_too_long_reject, P.SERVING, act.reject_dark, R.METRICS_UNAVAILABLE, WARN, P.FAILED),
-    T((P.HELD,), TRIED, when.dark_too_long_promote, P.SOAKING, act.flip, R.PROMOTED, WARN),
-    T((P.HELD,), TRIED, when.metrics_are_read, P.CHECKING, act.progress, R.CHECKING),
-    T((P.HELD,), TRIED, when.always, P.HELD, act.hold_dark, R.METRICS_UNAVAILABLE, QUIET),
-    T((P.CHECKING, P.AWAITING_PROMOTION), TRIED, when.metrics_are_dark, P.HELD, act.hold_dark,
+    T((P.PENDING, P.STARTING), TRIED, when.no_room, P.PENDING, forward.stay, R.INSUFFICIENT_CAPACITY, WARN),
+    T((P.PENDING,), TRIED, when.always, P.STARTING, forward.progress, R.STARTING, QUIET),
+    T((P.STARTING,), TRIED, when.all_ready, P.CHECKING, forward.check, R.CHECKING),
+    T((P.STARTING,), TRIED, when.always, P.STARTING, forward.stay, R.STARTING, QUIET),
+    T(GATE, TRIED, when.not_ready, P.STARTING, forward.close_gate, R.STARTING, QUIET),
+    T((P.CHECKING,), TRIED, when.smoke_is_wrong, P.SERVING, give_up.reject_smoke, R.SMOKE_FAILED, WARN, P.FAILED),
+    T((P.CHECKING,), TRIED, when.smoke_is_new, P.CHECKING, forward.remember_smoke, R.CHECKING, QUIET),
+    T((P.HELD,), TRIED, when.dark_too_long_reject, P.SERVING, give_up.reject_dark,
+      R.METRICS_UNAVAILABLE, WARN, P.FAILED),
+    T((P.HELD,), TRIED, when.dark_too_long_promote, P.SOAKING, forward.flip, R.PROMOTED, WARN),
+    T((P.HELD,), TRIED, when.metrics_are_read, P.CHECKING, forward.progress, R.CHECKING),
+    T((P.HELD,), TRIED, when.always, P.HELD, forward.hold_dark, R.METRICS_UNAVAILABLE, QUIET),
+    T((P.CHECKING, P.AWAITING_PROMOTION), TRIED, when.metrics_are_dark, P.HELD, forward.hold_dark,
       R.METRICS_UNAVAILABLE, WARN),
-    T((P.CHECKING, P.AWAITING_PROMOTION), TRIED, when.may_flip, P.SOAKING, act.flip, R.PROMOTED),
-    T((P.CHECKING,), TRIED, when.waits_for_person, P.AWAITING_PROMOTION, act.await_person, R.AWAITING_PROMOTION),
-    T((P.CHECKING,), TRIED, when.always, P.CHECKING, act.check_pending, R.SMOKE_PENDING, QUIET),
-    T((P.AWAITING_PROMOTION,), TRIED, when.always, P.AWAITING_PROMOTION, act.await_person,
+    T((P.CHECKING, P.AWAITING_PROMOTION), TRIED, when.may_flip, P.SOAKING, forward.flip, R.PROMOTED),
+    T((P.CHECKING,), TRIED, when.waits_for_person, P.AWAITING_PROMOTION, forward.await_person, R.AWAITING_PROMOTION),
+    T((P.CHECKING,), TRIED, when.always, P.CHECKING, forward.check_pending, R.SMOKE_PENDING, QUIET),
+    T((P.AWAITING_PROMOTION,), TRIED, when.always, P.AWAITING_PROMOTION, forward.await_person,
       R.AWAITING_PROMOTION, QUIET),
     # After the flip: the way back first.
     T(AFTER, SWITCHED, when.previous_is_wanted, P.ROLLING_BACK, back.go_back_reverted, R.SPEC_REVERTED),
     T(AFTER, SWITCHED, when.candidate_died_and_previous_ready, P.ROLLING_BACK, back.go_back_died,
       R.PODS_NOT_READY, WARN),
     T(AFTER, SWITCHED, when.breach_and_previous_ready, P.ROLLING_BACK, back.go_back_breach, R.BREACH, WARN),
-    T((P.SOAKING,), SWITCHED, when.bad_and_nowhere_to_go, P.HELD, act.hold_bad, R.NO_PREVIOUS, WARN),
+    T((P.SOAKING,), SWITCHED, when.bad_and_nowhere_to_go, P.HELD, soaking.hold_bad, R.NO_PREVIOUS, WARN),
     T(AFTER, SWITCHED, when.superseded_and_previous_ready, P.ROLLING_BACK, back.go_back_superseded, R.SUPERSEDED),
-    T(AFTER, SWITCHED, when.superseded_and_no_previous, P.SERVING, act.end_superseded, R.SUPERSEDED),
-    T(AFTER, SWITCHED, when.verified, P.SERVING, act.verify, R.VERIFIED),
-    T((P.SOAKING,), SWITCHED, when.nothing_to_judge, P.SERVING, act.end_unjudged, R.NO_BASELINES),
+    T(AFTER, SWITCHED, when.superseded_and_no_previous, P.SERVING, soaking.end_superseded, R.SUPERSEDED),
+    T(AFTER, SWITCHED, when.verified, P.SERVING, soaking.verify, R.VERIFIED),
+    T((P.SOAKING,), SWITCHED, when.nothing_to_judge, P.SERVING, soaking.end_unjudged, R.NO_BASELINES),
     T((P.SOAKING,), SWITCHED, when.soak_over_go_back, P.ROLLING_BACK, back.go_back_insufficient,
       R.INSUFFICIENT_DATA, WARN),
-    T((P.SOAKING,), SWITCHED, when.soak_over_promote, P.SERVING, act.end_insufficient, R.INSUFFICIENT_DATA, WARN),
-    T((P.SOAKING,), SWITCHED, when.soak_over_hold, P.HELD, act.hold, R.INSUFFICIENT_DATA, WARN),
+    T((P.SOAKING,), SWITCHED, when.soak_over_promote, P.SERVING, soaking.end_insufficient, R.INSUFFICIENT_DATA, WARN),
+    T((P.SOAKING,), SWITCHED, when.soak_over_hold, P.HELD, soaking.hold, R.INSUFFICIENT_DATA, WARN),
     T(AFTER, SWITCHED, when.dark_in_soak_go_back, P.ROLLING_BACK, back.go_back_dark, R.NO_DATA, WARN),
-    T((P.SOAKING,), SWITCHED, when.dark_in_soak_promote, P.SERVING, act.end_without_data, R.NO_DATA, WARN),
-    T((P.SOAKING,), SWITCHED, when.dark_in_soak_hold, P.HELD, act.hold, R.NO_DATA, WARN),
-    T((P.HELD,), SWITCHED, when.cause_of_hold_is_gone, P.SOAKING, act.soak_on, R.SOAKING),
-    T((P.HELD,), SWITCHED, when.always, P.HELD, act.hold_on, R.INSUFFICIENT_DATA, QUIET),
-    T((P.SOAKING,), SWITCHED, when.always, P.SOAKING, act.soak_on, R.SOAKING, QUIET),
+    T((P.SOAKING,), SWITCHED, when.dark_in_soak_promote, P.SERVING, soaking.end_without_data, R.NO_DATA, WARN),
+    T((P.SOAKING,), SWITCHED, when.dark_in_soak_hold, P.HELD, soaking.hold, R.NO_DATA, WARN),
+    T((P.HELD,), SWITCHED, when.cause_of_hold_is_gone, P.SOAKING, soaking.soak_on, R.SOAKING),
+    T((P.HELD,), SWITCHED, when.always, P.HELD, soaking.hold_on, R.INSUFFICIENT_DATA, QUIET),
+    T((P.SOAKING,), SWITCHED, when.always, P.SOAKING, soaking.soak_on, R.SOAKING, QUIET),
 )  # fmt: skip

@@ -1,0 +1,85 @@
+"""How a candidate ends that is not flipped to: dropped because another is wanted, or rejected."""
+
+from typing import Any
+
+from backstay_contract.reasons import Reason
+from backstay_contract.status import MAX_REJECTED, Rejection
+
+from backstay_operator.rollout.facts import Facts
+from backstay_operator.rollout.guards import all_ready
+from backstay_operator.rollout.step import Step
+from backstay_operator.rollout.wording import (
+    ended,
+    failure_record,
+    how_far,
+    name_of,
+    open_attempt_of,
+    what_checks_wait_for,
+)
+
+
+def drop(facts: Facts) -> Step:
+    attempt = open_attempt_of(facts)
+    reason = Reason.SPEC_REVERTED if facts.wanted_serves else Reason.SPEC_CHANGED
+    return Step(
+        f"attempt {attempt.id} of {name_of(attempt.version, attempt.digest)} ends: the spec asks for "
+        f"{name_of(facts.wanted.version, facts.wanted.digest)}",
+        {"attempt": ended(facts, reason)},
+        reason=reason,
+    )
+
+
+def reject_failure(facts: Facts) -> Step:
+    if facts.failure is None:
+        raise LookupError("reject_failure is called without a failure")
+    pod, failure = facts.failure
+    record = failure_record(facts, pod, failure)
+    return rejection(facts, failure.reason, f"pod {pod.name}: {failure.message}") | {"last_failure": record}
+
+
+def reject_deadline(facts: Facts) -> Step:
+    seconds = facts.spec.rollout.progress_deadline_seconds
+    cause = f"{how_far(facts)}; {what_checks_wait_for(facts)}" if all_ready(facts) else how_far(facts)
+    return rejection(facts, Reason.PROGRESS_DEADLINE_EXCEEDED, f"not in service after {seconds} s: {cause}") | (
+        {"last_failure": failure_record(facts, *facts.failure)} if facts.failure else {}
+    )
+
+
+def reject_smoke(facts: Facts) -> Step:
+    said = next(a for a in facts.observation.smoke if a.wrong)
+    return rejection(facts, Reason.SMOKE_FAILED, f"pod {said.pod}: {said.message}")
+
+
+def reject_dark(facts: Facts) -> Step:
+    return rejection(facts, Reason.METRICS_UNAVAILABLE, "no usable metrics for holdTimeoutSeconds before the flip")
+
+
+class Rejecting(Step):
+    """A step that can be given more changes."""
+
+    __slots__ = ()
+
+    def __or__(self, more: dict[str, Any]) -> "Rejecting":
+        return Rejecting(self.sentence, self.changes | more, self.flip, self.reason)
+
+
+def rejection(facts: Facts, reason: Reason, message: str, **numbers: Any) -> Rejecting:
+    """End the attempt and remember that its digest may not be tried again by itself."""
+    attempt = open_attempt_of(facts)
+    entry = Rejection(
+        digest=attempt.digest,
+        revision=attempt.revision,
+        version=attempt.version,
+        attempt=attempt.id,
+        reason=reason.value,
+        message=message[:1024],
+        at=facts.now,
+        retry_token=facts.spec.rollout.retry_token,
+        **numbers,
+    )
+    kept = tuple(r for r in facts.status.rejected if r.attempt != attempt.id)
+    return Rejecting(
+        f"{name_of(attempt.version, attempt.digest)} is rejected: {reason}: {message}",
+        {"attempt": ended(facts, reason), "rejected": (*kept, entry)[-MAX_REJECTED:]},
+        reason=reason,
+    )

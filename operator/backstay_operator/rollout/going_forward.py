@@ -1,0 +1,91 @@
+"""What the rows of the transition table do with a candidate until the flip, the flip included."""
+
+from backstay_contract.reasons import Reason
+from backstay_contract.status import MetricLimit, Phase
+
+from backstay_operator.rollout.facts import Facts
+from backstay_operator.rollout.observation import FlipRecord
+from backstay_operator.rollout.step import Step
+from backstay_operator.rollout.wording import how_far, name_of, open_attempt_of, remember, what_checks_wait_for
+
+
+def stay(facts: Facts) -> Step:
+    return Step(how_far(facts), remember(facts))
+
+
+def check(facts: Facts) -> Step:
+    attempt = open_attempt_of(facts)
+    return Step(f"{name_of(attempt.version, attempt.digest)} is ready and is checked", remember(facts))
+
+
+def progress(facts: Facts) -> Step:
+    """Go on after waiting for something that is not the candidate's fault: the deadline counts anew."""
+    attempt = open_attempt_of(facts)
+    return Step(how_far(facts), {"attempt": attempt.with_(progress_since=facts.now, held_since=None)})
+
+
+def close_gate(facts: Facts) -> Step:
+    """A candidate pod was lost after its check: a new pod is checked anew.
+
+    The deadline counts anew after a wait that was not the candidate's fault, and on after the checks themselves: pods
+    that come and go must not put it off for ever.
+    """
+    waited = facts.status.phase in (Phase.AWAITING_PROMOTION, Phase.HELD)
+    attempt = open_attempt_of(facts)
+    attempt = attempt.with_(
+        smoke_passed_at=None,
+        evidence=(),
+        limits=(),
+        held_since=None,
+        progress_since=facts.now if waited else attempt.progress_since,
+    )
+    return Step(f"the checks begin again: {how_far(facts)}", {"attempt": attempt})
+
+
+def remember_smoke(facts: Facts) -> Step:
+    limits = tuple(MetricLimit(metric=m, limit=v) for m, v in sorted(facts.observation.limits.items()))
+    attempt = open_attempt_of(facts).with_(smoke_passed_at=facts.now, limits=limits)
+    said = ", ".join(f"{one.metric} ≤ {one.limit:g}" for one in limits) or "no baselines: nothing will be judged"
+    return Step(f"the smoke inference named the digest on every pod; {said}", {"attempt": attempt})
+
+
+def check_pending(facts: Facts) -> Step:
+    return Step(what_checks_wait_for(facts), remember(facts), reason=Reason.CHECKING if facts.smoke_passed else None)
+
+
+def hold_dark(facts: Facts) -> Step:
+    look = facts.observation.look
+    problem = look.problem if look and look.problem else "no pod's metrics could be read"
+    return Step(f"the flip waits: {problem}", remember(facts))
+
+
+def await_person(facts: Facts) -> Step:
+    attempt = open_attempt_of(facts)
+    return Step(
+        f"{name_of(attempt.version, attempt.digest)} passed its checks; set spec.rollout.promote to {attempt.id}",
+        remember(facts),
+    )
+
+
+def flip(facts: Facts) -> Step:
+    attempt = open_attempt_of(facts)
+    unhealthy = facts.active is not None and facts.active.ready == 0
+    reason = Reason.ACTIVE_UNHEALTHY if unhealthy else Reason.PROMOTED
+    record = FlipRecord(to=attempt.colour, attempt=attempt.id, reason=reason, at=facts.now)
+    return Step(
+        f"{name_of(attempt.version, attempt.digest)} passed its checks: the Service selects {attempt.colour}",
+        {"attempt": attempt.with_(switched_at=facts.now, held_since=None, last_data_at=None)},
+        flip=record,
+        reason=reason,
+    )
+
+
+def begin_soak(facts: Facts) -> Step:
+    """The flip was made by a pass that could not write so; the Service's own record has its time."""
+    attempt = open_attempt_of(facts)
+    record = facts.observation.flip
+    at = record.at if record is not None else facts.now
+    return Step(
+        f"the Service selects {attempt.colour} since {at:%H:%M:%S}",
+        {"attempt": attempt.with_(switched_at=at, held_since=None, last_data_at=None)},
+    )

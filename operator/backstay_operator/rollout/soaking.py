@@ -1,0 +1,88 @@
+"""What the rows of the transition table do after the flip, while the new active colour is watched."""
+
+from backstay_contract.reasons import Reason
+from backstay_contract.status import MAX_HISTORY, HistoryEntry
+
+from backstay_operator.rollout.facts import Facts
+from backstay_operator.rollout.guards import cause_of_hold
+from backstay_operator.rollout.step import Step
+from backstay_operator.rollout.wording import ended, how_far, name_of, open_attempt_of, remember
+
+
+def soak_on(facts: Facts) -> Step:
+    verdict = facts.verdict
+    said = verdict.message if verdict else f"{facts.observed_seconds:.0f} s observed"
+    if facts.attempt is not None and facts.wanted.revision != facts.attempt.revision:
+        waits = f"{name_of(facts.wanted.version, facts.wanted.digest)} waits for the verdict; {said}"
+        return Step(waits, remember(facts), reason=Reason.QUEUED)
+    if facts.attempt is not None and facts.attempt.held_since is not None:
+        return Step(said, remember(facts), reason=Reason.NO_DATA)
+    return Step(said, remember(facts))
+
+
+def hold(facts: Facts) -> Step:
+    verdict = facts.verdict
+    said = verdict.message if verdict else "no verdict"
+    return Step(f"both colours stay: {said}", remember(facts))
+
+
+def hold_on(facts: Facts) -> Step:
+    """Stay held. Between two looks the last look's reason and sentence stand."""
+    if not facts.looked and facts.status.reason in _HOLDS:
+        return Step(facts.status.message, remember(facts), reason=Reason(facts.status.reason))
+    cause = cause_of_hold(facts) or Reason.NO_DATA
+    said = hold_bad(facts) if cause is Reason.NO_PREVIOUS else hold(facts)
+    return Step(said.sentence, said.changes, reason=cause)
+
+
+_HOLDS = (Reason.NO_PREVIOUS, Reason.INSUFFICIENT_DATA, Reason.NO_DATA)
+
+
+def hold_bad(facts: Facts) -> Step:
+    if facts.verdict is not None and facts.verdict.verdict.value == "Breach":
+        said = facts.verdict.message
+    else:
+        said = how_far(facts)
+    return Step(f"nothing healthy to go back to: {said}", remember(facts))
+
+
+def verify(facts: Facts) -> Step:
+    return end_soak(facts, Reason.VERIFIED, verified=True)
+
+
+def end_unjudged(facts: Facts) -> Step:
+    return end_soak(facts, Reason.NO_BASELINES, verified=False)
+
+
+def end_insufficient(facts: Facts) -> Step:
+    return end_soak(facts, Reason.INSUFFICIENT_DATA, verified=False)
+
+
+def end_without_data(facts: Facts) -> Step:
+    return end_soak(facts, Reason.NO_DATA, verified=False)
+
+
+def end_superseded(facts: Facts) -> Step:
+    return end_soak(facts, Reason.SUPERSEDED, verified=False)
+
+
+def end_soak(facts: Facts, reason: Reason, *, verified: bool) -> Step:
+    """The attempt's revision keeps serving, verified or not; its previous colour is no longer kept warm."""
+    attempt = open_attempt_of(facts)
+    entry = HistoryEntry(
+        revision=attempt.revision,
+        digest=attempt.digest,
+        version=attempt.version,
+        image=attempt.image,
+        verified=verified,
+        reason=reason.value,
+        at=facts.now,
+    )
+    others = tuple(h for h in facts.status.history if h.revision != attempt.revision)
+    changes = remember(facts) | {
+        "attempt": ended(facts, reason),
+        "history": (*others, entry)[-MAX_HISTORY:],
+        "last_failure": None,
+    }
+    said = facts.verdict.message if facts.verdict else reason.meaning
+    return Step(f"{name_of(attempt.version, attempt.digest)} serves; {said}", changes, reason=reason)
