@@ -147,9 +147,9 @@ class EngineLoop:
     def _run(self) -> None:
         failures = 0
         while self._take_in():
-            self._busy_since = time.monotonic()
+            self._busy_since = began = time.monotonic()
             try:
-                outputs = self._engine.step(time.monotonic())
+                outputs = self._engine.step(began)
                 failures = 0
             except torch.OutOfMemoryError as why:
                 outputs = self._shed(why)
@@ -158,7 +158,7 @@ class EngineLoop:
                 outputs, failures = self._end_all(Finish.ERROR), failures + 1
             if failures >= _FAILURES_BEFORE_DEATH:
                 self._die(f"{failures} steps in a row failed")
-            self._deliver(outputs)
+            self._deliver(outputs, began)
             self._after_step(self._engine)
             if self.dead is not None:
                 break
@@ -228,7 +228,8 @@ class EngineLoop:
     def _end_all(self, finish: Finish) -> list[Output]:
         return [Output(number=number, finish=finish) for number in self._engine.abort_all()]
 
-    def _deliver(self, outputs: list[Output]) -> None:
+    def _deliver(self, outputs: list[Output], began: float | None = None) -> None:
+        """Hands outputs out; `began` is when their step did, which is when sequences started in it left the queue."""
         now = time.monotonic()
         batch = []
         for output in outputs:
@@ -239,7 +240,8 @@ class EngineLoop:
                 self._last_token = now
             if output.finish is not None:
                 del self._inside[output.number]
-            batch.append((ticket, Delivery(ticket.index, output, now)))
+            at = began if output.started and began is not None else now
+            batch.append((ticket, Delivery(ticket.index, output, at)))
         if batch:
             self._events.call_soon_threadsafe(self._hand_out, batch)
 

@@ -99,6 +99,15 @@ async def test_a_good_request_is_counted_everywhere_once(here: Place) -> None:
     assert here.value("backstay_inter_token_seconds_count") == 6
 
 
+async def test_the_time_to_the_first_token_is_the_wait_in_the_queue_and_the_prefill(here: Place) -> None:
+    await here.complete(prompt="abc", max_tokens=2)
+    waited, filled, first = (
+        here.value(f"backstay_{name}_seconds_sum") or 0.0 for name in ("queue_wait", "prefill", "time_to_first_token")
+    )
+    assert filled > 0
+    assert waited + filled == pytest.approx(first, rel=1e-6)
+
+
 async def test_histograms_have_an_edge_at_each_limit(folder: Path) -> None:
     async with place(folder, limits={LATENCY: 333.0}) as one:
         assert one.value("backstay_request_duration_seconds_bucket", le="0.333") == 0
