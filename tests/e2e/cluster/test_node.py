@@ -1,5 +1,6 @@
 """The node: pods run, Services answer, logs and exec work, and nothing is left when it has ended."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -76,8 +77,19 @@ def web(cluster: ControlPlane) -> list[str]:
     """Names of the two pods, serving."""
     cluster.kubectl("apply", "--filename=-", text=_web())
     cluster.kubectl("rollout", "status", "deployment/web", "--timeout=60s", timeout_s=70)
-    names = cluster.kubectl("get", "pods", "--selector=app=web", "--output=jsonpath={.items[*].metadata.name}")
-    return names.split()
+    names = cluster.kubectl("get", "pods", "--selector=app=web", "--output=jsonpath={.items[*].metadata.name}").split()
+    address = cluster.kubectl("get", "service", "web", "--output=jsonpath={.spec.clusterIP}")
+    fetch = ("/kubectl", f"--server=http://{address}", "get", "--raw=/etc/hostname")
+    seen: set[str] = set()
+
+    def routed() -> bool:
+        # A pod is ready before kube-proxy routes to it.
+        with contextlib.suppress(ClusterError):
+            seen.add(cluster.kubectl("exec", names[0], "--", *fetch).strip())
+        return seen == set(names)
+
+    _eventually(routed, "the Service routes to both pods")
+    return names
 
 
 def _run(cluster: ControlPlane, *argv: str) -> str:
