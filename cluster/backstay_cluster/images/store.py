@@ -24,7 +24,7 @@ PREREQUISITES = (
 EXPORTED = (*recipes.SYSTEM, *recipes.ADDONS, *recipes.PROJECT_IMAGES)
 """All images that a cluster may need; the Python base stays in the workshop."""
 FIRST_BUILD_GIB = 20
-"""Disk that the first build takes, nearly all of it for torch: a layer, a copy while it is stored, an export."""
+"""Disk that the runtime's first build takes, nearly all for torch: a layer, a copy while it is stored, an export."""
 REBUILD_GIB = 2
 _SNAPSHOTS = 5
 """Tries to copy the sources while somebody edits them."""
@@ -57,6 +57,11 @@ class Store:
         except ClusterError:
             return None
         return found if found.complete else None
+
+    def disk_gib(self, missing: Iterable[str]) -> int:
+        """Disk that building these images takes; torch's layer is stored once for all runtimes."""
+        first = "runtime" in missing and not any(self.root.glob("runtime-*"))
+        return FIRST_BUILD_GIB if first else REBUILD_GIB
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -92,8 +97,7 @@ def ensure(names: Iterable[str], progress: Progress, *, rebuild: bool = False) -
     missing = [recipes.recipe(name) for name, target in wanted.items() if rebuild or store.find(target) is None]
     if missing:
         prerequisites.require(PREREQUISITES, progress)
-        first = "runtime" in wanted and not store.workshop.root.exists()
-        prerequisites.require_disk(store.root, FIRST_BUILD_GIB if first else REBUILD_GIB)
+        prerequisites.require_disk(store.root, store.disk_gib(recipe.name for recipe in missing))
         # Before the lock: programs have locks of their own, and take minutes.
         for recipe in missing:
             if recipe.program:

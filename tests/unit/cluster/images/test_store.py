@@ -195,3 +195,13 @@ def test_the_callers_package_index_reaches_the_build() -> None:
     assert given["UV_DEFAULT_INDEX"] == "https://index.example"
     assert given["REVISION"] == "0" * 12
     assert given["PYTHON_IMAGE"] == "base"
+
+
+def test_only_the_first_runtime_takes_the_disk_that_torch_takes(tmp_path: Path) -> None:
+    one = store.Store(tmp_path, Workshop(tmp_path / "buildah", tmp_path / "state"))
+    (tmp_path / "buildah").mkdir()  # other images were built before: that is not torch's layer
+    (tmp_path / "pause-0123456789ab").mkdir()
+    assert one.disk_gib(["operator"]) == store.REBUILD_GIB
+    assert one.disk_gib(["operator", "runtime"]) == store.FIRST_BUILD_GIB
+    (tmp_path / "runtime-0123456789ab").mkdir()
+    assert one.disk_gib(["runtime"]) == store.REBUILD_GIB
