@@ -37,8 +37,6 @@ class Annotation:
     DIGEST = f"{GROUP}/digest"
     MODEL_VERSION = f"{GROUP}/model-version"
     ATTEMPT = f"{GROUP}/attempt"
-    RETIRED_AT = f"{GROUP}/retired-at"
-    DRAINED_AT = f"{GROUP}/drained-at"
 
 
 class Port:

@@ -43,7 +43,6 @@ class Settings:
     dtype: Dtype
     threads: int | None
     grace_seconds: float
-    termination_log: Path
 
 
 def read(environment: Mapping[str, str], folder: Path | None = None) -> Settings:
@@ -70,7 +69,6 @@ def read(environment: Mapping[str, str], folder: Path | None = None) -> Settings
         dtype=_dtype(environment),
         threads=_optional(environment, Env.THREADS),
         grace_seconds=float(_whole(environment, Env.GRACE_SECONDS, 30, least=0)),
-        termination_log=Path(environment.get(Env.TERMINATION_LOG, PodPath.TERMINATION)),
     )
 
 

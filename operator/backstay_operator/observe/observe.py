@@ -72,7 +72,6 @@ class Observer:
         limits = control.common_limits(own)
         observation = Observation(
             colours={colour: colours.with_answers(state, answers) for colour, state in states.items()},
-            service_exists=children.active is not None,
             selector=selector,
             flip=_flip(children),
             smoke=smoke,

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from backstay_contract.evidence import AttemptVerdict, VerdictKind
 from backstay_contract.resource import ModelDeploymentSpec, Promotion
-from backstay_contract.status import Attempt, Colour, ModelDeploymentStatus, Phase, Rejection
+from backstay_contract.status import Attempt, Colour, ModelDeploymentStatus, Rejection
 
 from backstay_operator.rollout import judging, revision
 from backstay_operator.rollout.observation import ColourState, Observation, Pod, PodFailure
@@ -211,8 +211,3 @@ def _in_use(status: ModelDeploymentStatus, observation: Observation) -> Iterable
         yield Known(status.attempt.revision, status.attempt.image)
     for served in status.history:
         yield Known(served.revision, served.image)
-
-
-def resting_phase(facts: Facts) -> Phase:
-    """The phase without an open attempt: Serving where something serves, Pending where nothing does yet."""
-    return Phase.PENDING if facts.active is None else Phase.SERVING

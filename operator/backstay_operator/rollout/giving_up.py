@@ -54,16 +54,7 @@ def reject_dark(facts: Facts) -> Step:
     return rejection(facts, Reason.METRICS_UNAVAILABLE, "no usable metrics for holdTimeoutSeconds before the flip")
 
 
-class Rejecting(Step):
-    """A step that can be given more changes."""
-
-    __slots__ = ()
-
-    def __or__(self, more: dict[str, Any]) -> "Rejecting":
-        return Rejecting(self.sentence, self.changes | more, self.flip, self.reason)
-
-
-def rejection(facts: Facts, reason: Reason, message: str, **numbers: Any) -> Rejecting:
+def rejection(facts: Facts, reason: Reason, message: str, **numbers: Any) -> Step:
     """End the attempt and remember that its digest may not be tried again by itself."""
     attempt = open_attempt_of(facts)
     entry = Rejection(
@@ -78,7 +69,7 @@ def rejection(facts: Facts, reason: Reason, message: str, **numbers: Any) -> Rej
         **numbers,
     )
     kept = tuple(r for r in facts.status.rejected if r.attempt != attempt.id)
-    return Rejecting(
+    return Step(
         f"{name_of(attempt.version, attempt.digest)} is rejected: {reason}: {message}",
         {"attempt": ended(facts, reason), "rejected": (*kept, entry)[-MAX_REJECTED:]},
         reason=reason,

@@ -30,8 +30,7 @@ def go_back_died(facts: Facts) -> Step:
         return _go_back(facts, Reason.PODS_NOT_READY, "no pod of the new colour is ready", rejects=True)
     pod, failure = facts.failure
     step = _go_back(facts, failure.reason, f"pod {pod.name}: {failure.message}", rejects=True)
-    changes = step.changes | {"last_failure": failure_record(facts, pod, failure)}
-    return Step(step.sentence, changes, step.flip, step.reason)
+    return step | {"last_failure": failure_record(facts, pod, failure)}
 
 
 def go_back_reverted(facts: Facts) -> Step:

@@ -126,7 +126,6 @@ class Observation:
     """Everything one pass knows of the cluster."""
 
     colours: Mapping[Colour, ColourState]
-    service_exists: bool = False
     selector: Colour | None = None
     """The colour that the live Service selects; None: none, or no Service."""
     flip: FlipRecord | None = None

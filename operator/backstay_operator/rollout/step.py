@@ -16,3 +16,7 @@ class Step:
     changes: dict[str, Any] = field(default_factory=dict)
     flip: FlipRecord | None = None
     reason: Reason | None = None
+
+    def __or__(self, more: dict[str, Any]) -> "Step":
+        """The step with more changes."""
+        return Step(self.sentence, self.changes | more, self.flip, self.reason)

@@ -250,7 +250,6 @@ class World:
         model = self._model(self.deployments[candidate]) if candidate in self.deployments else Model()
         return Observation(
             colours={colour: self._state(colour) for colour in Colour},
-            service_exists=True,
             selector=self.selector,
             flip=self.flip,
             smoke=tuple(self._smoke(pod, model) for pod in pods if pod.ready) if candidate else (),
