@@ -28,6 +28,9 @@ class Reason(StrEnum):
         "RevisionRejected",
         "The digest that is asked for was rejected; change rollout.retryToken to retry.",
     )
+    PINNED = "Pinned", "A revision of the history serves because rollout.rollbackTo names it."
+    REVISION_UNKNOWN = "RevisionUnknown", "The history cannot build the revision that rollout.rollbackTo names."
+    PAUSED = "Paused", "rollout.paused is true: nothing goes forward."
     # before the flip
     NEW_REVISION = "NewRevision", "A revision is asked for that does not serve; its candidate is brought up."
     STARTING = "Starting", "The candidate's pods pull, verify and load the model."
@@ -35,6 +38,9 @@ class Reason(StrEnum):
         "InsufficientCapacity",
         "No node has room for the candidate; the active colour serves on.",
     )
+    NO_MATCHING_NODES = "NoMatchingNodes", "No node has the hardware that hardwareProfile names."
+    PROFILE_AMBIGUOUS = "ProfileAmbiguous", "The nodes' labels do not say which hardware they have."
+    RECREATING = "Recreating", "The active colour goes down to make room, since rollout.strategy is Recreate."
     WAITING_FOR_DRAIN = "WaitingForDrain", "The colour that the candidate needs still finishes its requests."
     CHECKING = "Checking", "The candidate is ready and is checked."
     SMOKE_PENDING = "SmokePending", "The smoke inference has not answered yet."
@@ -60,8 +66,17 @@ class Reason(StrEnum):
     )
     METRICS_AVAILABLE = "MetricsAvailable", "Metrics are read."
     BREACH = "Breach", "A metric breached its limit."
+    SHARED_CAUSE = (
+        "SharedCause",
+        "Both colours breach the same metric at once: the cause is not the new revision.",
+    )
+    ALERT = "Alert", "Alertmanager reported a firing alert for the digest that serves."
+    DEGRADED = "Degraded", "Answers are cut at 128 tokens until the judge passes the revision."
+    RETURNING = "Returning", "A revision of the history is brought up again, to go back to it."
     NO_PREVIOUS = "NoPrevious", "The active colour is bad, and there is nothing healthy to go back to."
     # a candidate's end
+    ABORTED = "Aborted", "A person ended the attempt with rollout.abort."
+    EVALUATION_FAILED = "EvaluationFailed", "The model's perplexity on its own evaluation set is beyond the limit."
     SMOKE_FAILED = "SmokeFailed", "The smoke inference answered wrongly."
     PROGRESS_DEADLINE_EXCEEDED = (
         "ProgressDeadlineExceeded",

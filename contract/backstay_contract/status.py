@@ -9,6 +9,9 @@ from backstay_contract.base import Document
 from backstay_contract.digest import Digest
 from backstay_contract.evidence import MetricEvidence, MetricVerdict
 from backstay_contract.metric import MetricName
+from backstay_contract.profile import HardwareProfile
+from backstay_contract.resource import Model
+from backstay_contract.serving import Serving
 
 MAX_REJECTED = 20
 MAX_HISTORY = 10
@@ -53,6 +56,14 @@ class Side(Document):
     """Pods that are asked for."""
 
 
+class Recipe(Document):
+    """What it takes to build a revision again after the spec has moved on. The image is in `serving`."""
+
+    model: Model
+    hardware_profile: HardwareProfile = HardwareProfile()
+    serving: Serving = Serving()
+
+
 class MetricLimit(Document):
     """A limit that the attempt is judged by, in the metric's unit."""
 
@@ -83,6 +94,8 @@ class Attempt(Document):
     """When it was decided; evidence is kept to be read."""
     outcome: str | None = None
     """The reason of its end."""
+    recipe: Recipe | None = None
+    """What its revision is built from: it goes into the history when it serves."""
     limits: tuple[MetricLimit, ...] = ()
     evidence: Annotated[tuple[MetricEvidence, ...], Field(max_length=16)] = ()
 
@@ -114,6 +127,31 @@ class HistoryEntry(Document):
     verified: bool
     reason: str
     at: AwareDatetime
+    recipe: Recipe | None = None
+    """What it is built from again; None where an older version wrote the entry."""
+
+
+class Returning(Document):
+    """A slow way back: a revision of the history shall serve although the spec asks for another one."""
+
+    to: str
+    """The revision."""
+    asked: str
+    """The revision that the spec asked for when this began; a spec that asks for another one ends it."""
+    reason: str
+    message: str = ""
+    mode: Literal["normal", "degraded"] = "normal"
+    """The mode in which it serves at first."""
+    since: AwareDatetime
+
+
+class Degraded(Document):
+    """A revision whose answers are cut until the judge passes it."""
+
+    revision: str
+    reason: str
+    message: str = ""
+    since: AwareDatetime
 
 
 class Failure(Document):
@@ -160,6 +198,8 @@ class ModelDeploymentStatus(Document):
     verdicts: Annotated[tuple[MetricVerdict, ...], Field(max_length=16)] = ()
     rejected: Annotated[tuple[Rejection, ...], Field(max_length=MAX_REJECTED)] = ()
     history: Annotated[tuple[HistoryEntry, ...], Field(max_length=MAX_HISTORY)] = ()
+    returning: Returning | None = None
+    degraded: Degraded | None = None
     conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = ()
     last_failure: Failure | None = None
 

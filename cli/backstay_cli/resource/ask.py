@@ -3,7 +3,8 @@
 from typing import Any
 
 from backstay_contract import digest as digests
-from backstay_contract.resource import ModelDeploymentSpec, Promotion
+from backstay_contract.resource import ModelDeploymentSpec
+from backstay_contract.rollout import Promotion
 from backstay_contract.status import ModelDeploymentStatus, Phase
 
 from backstay_cli.errors import refused

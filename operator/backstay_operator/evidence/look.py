@@ -5,7 +5,8 @@ from datetime import datetime
 
 from backstay_contract.evidence import EvidenceSource
 from backstay_contract.names import RuntimeMetric
-from backstay_contract.resource import MetricsSource, ModelDeploymentSpec
+from backstay_contract.resource import ModelDeploymentSpec
+from backstay_contract.rollout import MetricsSource
 from backstay_contract.status import ModelDeploymentStatus, Phase
 from backstay_judge import Sample
 

@@ -6,7 +6,8 @@ from datetime import datetime
 from functools import cached_property
 
 from backstay_contract.evidence import AttemptVerdict, VerdictKind
-from backstay_contract.resource import ModelDeploymentSpec, Promotion
+from backstay_contract.resource import ModelDeploymentSpec
+from backstay_contract.rollout import Promotion
 from backstay_contract.status import Attempt, Colour, ModelDeploymentStatus, Rejection
 
 from backstay_operator.rollout import judging, revision

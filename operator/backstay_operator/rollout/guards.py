@@ -2,7 +2,7 @@
 
 from backstay_contract.evidence import VerdictKind
 from backstay_contract.reasons import Reason
-from backstay_contract.resource import Policy, WhenSpecChanges
+from backstay_contract.rollout import Policy, WhenSpecChanges
 from backstay_contract.status import Phase
 
 from backstay_operator.rollout.facts import Facts

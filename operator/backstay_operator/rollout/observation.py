@@ -122,6 +122,18 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class FiringAlert:
+    """An alert that Alertmanager reported as firing for this resource."""
+
+    fingerprint: str
+    name: str
+    digest: str
+    """The digest in the alert's labels: it speaks of no other."""
+    message: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything one pass knows of the cluster."""
 
@@ -135,5 +147,6 @@ class Observation:
     limits_known: bool = False
     look: Look | None = None
     """None: it was not time to look."""
+    alerts: tuple[FiringAlert, ...] = ()
     default_image: str = ""
     """The runtime image that new revisions get."""

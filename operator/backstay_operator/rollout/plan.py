@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from backstay_contract.mode import Mode
-from backstay_contract.resource import Rollout
+from backstay_contract.rollout import Rollout
 from backstay_contract.status import Attempt, Colour
 
 from backstay_operator.rollout.decision import ColourPlan

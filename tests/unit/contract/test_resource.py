@@ -5,9 +5,9 @@ import re
 from typing import Any
 
 import pytest
-from backstay_contract import resource
 from backstay_contract.metric import MetricName
 from backstay_contract.resource import REFUSED_ENDPOINT, Baseline, Baselines, ModelDeploymentSpec, parse_spec
+from backstay_contract.rollout import MetricsSource, Policy, WhenSpecChanges
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -41,10 +41,10 @@ class TestDefaults:
 
         assert spec.replicas == 1
         assert spec.hardware_profile.gpu == "none"
-        assert spec.rollout.soak.on_insufficient_data is resource.Policy.PROMOTE
-        assert spec.rollout.soak.on_no_data is resource.Policy.HOLD
-        assert spec.rollout.when_spec_changes_in_soak is resource.WhenSpecChanges.QUEUE
-        assert spec.rollout.metrics.source is resource.MetricsSource.AUTO
+        assert spec.rollout.soak.on_insufficient_data is Policy.PROMOTE
+        assert spec.rollout.soak.on_no_data is Policy.HOLD
+        assert spec.rollout.when_spec_changes_in_soak is WhenSpecChanges.QUEUE
+        assert spec.rollout.metrics.source is MetricsSource.AUTO
 
     def test_zero_is_not_the_same_as_left_out(self) -> None:
         rollout = parse_spec(changed("rollout", {"scaleDownDelaySeconds": 0, "soak": {"minSeconds": 0}})).rollout

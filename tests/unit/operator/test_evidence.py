@@ -8,7 +8,8 @@ import pytest
 from backstay_contract.evidence import EvidenceSource
 from backstay_contract.metric import MetricName
 from backstay_contract.names import RuntimeMetric
-from backstay_contract.resource import MetricsSource, parse_spec
+from backstay_contract.resource import parse_spec
+from backstay_contract.rollout import MetricsSource
 from backstay_contract.status import Attempt, Colour, MetricLimit, ModelDeploymentStatus, Phase
 from backstay_judge import Sample
 from backstay_operator.evidence import exposition, look, prometheus
