@@ -30,7 +30,7 @@ class Reason(StrEnum):
     )
     PINNED = "Pinned", "A revision of the history serves because rollout.rollbackTo names it."
     REVISION_UNKNOWN = "RevisionUnknown", "The history cannot build the revision that rollout.rollbackTo names."
-    PAUSED = "Paused", "rollout.paused is true: nothing goes forward."
+    PAUSED = "Paused", "Nothing goes forward while rollout.paused is true."
     # before the flip
     NEW_REVISION = "NewRevision", "A revision is asked for that does not serve; its candidate is brought up."
     STARTING = "Starting", "The candidate's pods pull, verify and load the model."
