@@ -33,6 +33,7 @@ from pathlib import Path
 
 from backstay_cluster import programs
 from backstay_contract import manifest as manifests
+from backstay_contract.location import Location
 from backstay_contract.manifest import Architecture, Manifest, ModelFile
 from backstay_contract.names import MANIFEST_FILE
 from backstay_runtime.pull import endpoint as endpoints
@@ -110,8 +111,7 @@ def fill(client: Minio, folder: Path, files: int, size: int) -> tuple[str, dict[
 def with_pull(host: str, keys: Path, digest: str, options: Options) -> Callable[[Path], None]:
     def run(folder: Path) -> None:
         settings = Settings(
-            bucket=BUCKET,
-            prefix=PREFIX,
+            location=Location(BUCKET, PREFIX),
             digest=digest,
             endpoint=endpoints.parse(f"http://{host}"),
             region="us-east-1",

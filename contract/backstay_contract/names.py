@@ -156,8 +156,3 @@ def deployment(resource: str, colour: str) -> str:
 def preview(resource: str) -> str:
     """Name of the Service that selects the candidate."""
     return f"{resource}-preview"
-
-
-def object_key(prefix: str, path: str) -> str:
-    """Key of a model's file below the uri's prefix."""
-    return f"{prefix}/{path}" if prefix else path

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
+from backstay_contract import location
 from backstay_contract.base import Document
 from backstay_contract.digest import Digest
 from backstay_contract.metric import MetricName, limit_of
@@ -71,7 +72,7 @@ class Model(Document):
     """Version of the model, as the manifest has it: for people to read."""
     uri: Annotated[
         str,
-        StringConstraints(pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9._+=@ -]+)+/?$", max_length=1024),
+        StringConstraints(pattern=location.PATTERN, max_length=location.MAX_LENGTH),
     ]
     """Bucket and prefix that hold manifest.json and the files it lists: `s3://BUCKET/PREFIX`."""
     sha256: Digest

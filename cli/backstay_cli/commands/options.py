@@ -6,13 +6,14 @@ from typing import Annotated
 
 import typer
 from backstay_contract import digest as digests
+from backstay_contract import location as locations
+from backstay_contract.location import Location
 from backstay_contract.names import Env
 
 from backstay_cli.console import Output
 from backstay_cli.errors import usage
 from backstay_cli.storage.access import Access, read_access
 from backstay_cli.storage.store import Store
-from backstay_cli.storage.uri import Location
 
 Endpoint = Annotated[
     str | None,
@@ -51,6 +52,14 @@ def digest(text: str | None) -> str | None:
         raise usage(f"--sha256: {error}") from None
 
 
-def store(found: Access, location: Location) -> Store:
+def location(uri: str) -> Location:
+    """The location that an argument names."""
+    try:
+        return locations.parse(uri)
+    except ValueError as error:
+        raise usage(f"uri {error}") from None
+
+
+def store(found: Access, where: Location) -> Store:
     """The objects at a location."""
-    return Store(found.client(), location, found.endpoint)
+    return Store(found.client(), where, found.endpoint)

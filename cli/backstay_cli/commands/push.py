@@ -14,7 +14,6 @@ from backstay_cli.errors import EXIT_HELP, usage
 from backstay_cli.model import qualification
 from backstay_cli.model.describe import Description, Qualification, checked_listing, describe
 from backstay_cli.storage import push as pushes
-from backstay_cli.storage import uri as uris
 from backstay_cli.storage.store import Store
 
 
@@ -51,7 +50,7 @@ def push(
     secret_key_file: options.SecretKeyFile = None,
     output: options.Form = Output.TEXT,
 ) -> None:
-    location = uris.parse(uri)
+    location = options.location(uri)
     store = options.store(options.access(endpoint, region, access_key_file, secret_key_file), location)
     qualified = Qualification(
         qualification.hardware_profile(_text_or_file(hardware_profile)),

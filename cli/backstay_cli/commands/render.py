@@ -10,7 +10,6 @@ from backstay_cli.console import Output
 from backstay_cli.errors import EXIT_HELP, CliError, Exit
 from backstay_cli.model.check import in_storage
 from backstay_cli.resource import render as renders
-from backstay_cli.storage import uri as uris
 
 
 def render(
@@ -34,7 +33,7 @@ def render(
 ) -> None:
     pinned = options.digest(sha256)
     access = options.access(endpoint, region, access_key_file, secret_key_file)
-    location = uris.parse(uri)
+    location = options.location(uri)
     source = in_storage(options.store(access, location), quick=True)
     if source.digest != pinned:
         raise CliError(f"{uri}: the manifest there is {source.digest}, not the pinned {pinned}", Exit.MISMATCH)

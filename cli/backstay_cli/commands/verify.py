@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from backstay_contract.location import is_uri
 
 from backstay_cli import console
 from backstay_cli.commands import options
 from backstay_cli.console import Output
 from backstay_cli.errors import EXIT_HELP, CliError, Exit
 from backstay_cli.model.check import Finding, Source, check, in_folder, in_storage
-from backstay_cli.storage import uri as uris
 
 
 def verify(
@@ -26,9 +26,9 @@ def verify(
     output: options.Form = Output.TEXT,
 ) -> None:
     pinned = options.digest(sha256)
-    if uris.is_uri(model):
+    if is_uri(model):
         access = options.access(endpoint, region, access_key_file, secret_key_file)
-        source = in_storage(options.store(access, uris.parse(model)), quick=quick)
+        source = in_storage(options.store(access, options.location(model)), quick=quick)
     else:
         source = in_folder(Path(model))
     with console.bar(f"verifying {model}", source.manifest.size) as advance:

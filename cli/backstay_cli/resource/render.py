@@ -4,6 +4,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
+from backstay_contract.location import Location
 from backstay_contract.manifest import Manifest, describe
 from backstay_contract.metric import MetricName
 from backstay_contract.names import API_VERSION, KIND, MAX_NAME
@@ -11,7 +12,6 @@ from backstay_contract.resource import Baselines, ModelDeploymentSpec
 from pydantic import ValidationError
 
 from backstay_cli.errors import usage
-from backstay_cli.storage.uri import Location
 
 
 def resource(

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from backstay_contract.location import Location
 from minio import Minio
 from minio.error import InvalidResponseError, S3Error, ServerError
 from urllib3.exceptions import HTTPError
 
 from backstay_cli.errors import CliError, Exit
-from backstay_cli.storage.uri import Location
 
 SHA256_HEADER = "x-amz-meta-backstay-sha256"
 """Written with the object by `push`, in the same request. It says what was sent; it does not prove what is there."""

@@ -67,7 +67,13 @@ def _fetched(settings: Settings, storage: Storage, final: Path, options: Options
         data = download.manifest()
         manifest = check_manifest(data, settings.digest)
         check_profile(settings.profile, manifest.hardware_profile)
-        log("pulling model", uri=settings.uri, digest=settings.digest, files=len(manifest.files), bytes=manifest.size)
+        log(
+            "pulling model",
+            uri=str(settings.location),
+            digest=settings.digest,
+            files=len(manifest.files),
+            bytes=manifest.size,
+        )
         try:
             partial.open(file.path for file in manifest.files)
             download.run(manifest, lambda need: check_space(settings.models, need, _free(settings.models)))

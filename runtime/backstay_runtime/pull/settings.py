@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backstay_contract import digest as digests
+from backstay_contract import location as locations
 from backstay_contract import names
+from backstay_contract.location import Location
 from backstay_contract.manifest import describe
 from backstay_contract.names import Env
 from backstay_contract.profile import HardwareProfile
@@ -26,8 +28,7 @@ DEFAULT_REGION = "us-east-1"
 class Settings:
     """Where the model is, which one it must be, and where it goes."""
 
-    bucket: str
-    prefix: str
+    location: Location
     digest: str
     """`sha256:<hex>` of manifest.json."""
     endpoint: Endpoint
@@ -39,25 +40,19 @@ class Settings:
     allow_loopback: bool = False
 
     @property
-    def uri(self) -> str:
-        return f"s3://{self.bucket}/{self.prefix}"
-
-    @property
     def hex_digest(self) -> str:
         return digests.hex_of(self.digest)
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:
     """The settings in an environment. Raises PullError (SettingsInvalid, EndpointRefused) naming the variable."""
-    bucket, prefix = _location(_need(env, Env.MODEL_URI))
     try:
         digest = digests.normalise(_need(env, Env.MODEL_DIGEST))
     except ValueError as error:
         raise _invalid(Env.MODEL_DIGEST, str(error)) from None
     folder = env.get(Env.STORAGE_CREDENTIALS)
     return Settings(
-        bucket=bucket,
-        prefix=prefix,
+        location=_location(_need(env, Env.MODEL_URI)),
         digest=digest,
         endpoint=_endpoint(_need(env, Env.STORAGE_ENDPOINT)),
         region=env.get(Env.STORAGE_REGION) or DEFAULT_REGION,
@@ -79,14 +74,11 @@ def _need(env: Mapping[str, str], variable: str) -> str:
     return value
 
 
-def _location(uri: str) -> tuple[str, str]:
-    """Bucket and prefix, taken literally: nothing in a uri is percent-decoded."""
-    bucket, _, prefix = uri.removeprefix("s3://").partition("/")
-    prefix = prefix.removesuffix("/")
-    parts = prefix.split("/")
-    if not uri.startswith("s3://") or not bucket or any(part in ("", ".", "..") for part in parts):
-        raise _invalid(Env.MODEL_URI, f"{uri!r} is not s3://BUCKET/PREFIX with a normalised prefix")
-    return bucket, prefix
+def _location(uri: str) -> Location:
+    try:
+        return locations.parse(uri)
+    except ValueError as error:
+        raise _invalid(Env.MODEL_URI, str(error)) from None
 
 
 def _endpoint(text: str) -> Endpoint:

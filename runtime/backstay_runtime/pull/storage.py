@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from backstay_contract.names import Key, object_key
+from backstay_contract.names import Key
 from backstay_contract.termination import GaveUp
 from minio import Minio
 from minio.credentials.credentials import Credentials
@@ -82,13 +82,13 @@ class Storage:
         Raises PullError, or TransientError where another try may help; so do the other methods.
         """
         with self._told_apart(path):
-            found = self._client.stat_object(self._settings.bucket, self._key(path))
+            found = self._client.stat_object(self._settings.location.bucket, self._key(path))
             return Facts(size=found.size or 0, etag=found.etag or "")
 
     def small(self, path: str, most: int) -> bytes:
         """A whole small object; at most `most` + 1 bytes are read, so that a longer one is seen as such."""
         with self._told_apart(path):
-            response = self._client.get_object(self._settings.bucket, self._key(path))
+            response = self._client.get_object(self._settings.location.bucket, self._key(path))
             try:
                 return response.read(most + 1, decode_content=False)
             finally:
@@ -104,7 +104,7 @@ class Storage:
         """
         with self._told_apart(path):
             response = self._client.get_object(
-                self._settings.bucket,
+                self._settings.location.bucket,
                 self._key(path),
                 offset=start,
                 length=end - start,
@@ -122,7 +122,7 @@ class Storage:
                     response.close()
 
     def _key(self, path: str) -> str:
-        return object_key(self._settings.prefix, path)
+        return self._settings.location.key(path)
 
     def _check_range(self, response: BaseHTTPResponse, path: str, start: int, end: int) -> None:
         """A server that ignores Range would hand out the wrong bytes."""
@@ -138,7 +138,7 @@ class Storage:
 
     @contextmanager
     def _told_apart(self, path: str) -> Iterator[None]:
-        where = f"s3://{self._settings.bucket}/{self._key(path)}"
+        where = f"s3://{self._settings.location.bucket}/{self._key(path)}"
         try:
             yield
         except S3Error as error:

@@ -7,8 +7,8 @@ from pathlib import Path
 from backstay_cli.model.describe import Qualification, describe
 from backstay_cli.model.files import listing
 from backstay_cli.storage import push as pushes
-from backstay_cli.storage import uri as uris
 from backstay_cli.storage.store import Store
+from backstay_contract import location
 
 from .server import Server
 
@@ -33,7 +33,7 @@ def safetensors(count: int, seed: int) -> bytes:
 
 def publish(server: Server, folder: Path, uri: str) -> str:
     """Pushes a folder as `backstay push` does, without a process of its own; returns the digest."""
-    store = Store(server.client(), uris.parse(uri), server.endpoint)
+    store = Store(server.client(), location.parse(uri), server.endpoint)
     description = describe(folder, listing(folder).kept, "m", "1", Qualification(), lambda _: None)
     pushes.push(store, folder, description, pushes.look(store, description), lambda _: None)
     return description.digest

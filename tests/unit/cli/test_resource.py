@@ -11,7 +11,7 @@ from backstay_cli.errors import CliError, Exit
 from backstay_cli.resource import ask, view
 from backstay_cli.resource.cluster import failure
 from backstay_cli.resource.render import resource, to_yaml
-from backstay_cli.storage.uri import Location
+from backstay_contract.location import Location
 from backstay_contract.manifest import Architecture, Manifest, Measurement, ModelFile, RecordedBaseline
 from backstay_contract.metric import KINDS, MetricName
 from backstay_contract.profile import HardwareProfile

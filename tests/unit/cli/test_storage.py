@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from backstay_cli.commands import options
 from backstay_cli.errors import CliError, Exit
-from backstay_cli.storage import uri as uris
 from backstay_cli.storage.access import ACCESS_KEY, SECRET_KEY, read_access
 from backstay_cli.storage.push import make_plan
 from backstay_cli.storage.store import Stored, failure
@@ -18,27 +18,9 @@ from hypothesis import strategies as st
 NOTHING: dict[str, Any] = {"endpoint": None, "region": None, "access_key_file": None, "secret_key_file": None}
 
 
-def test_a_uri_is_a_bucket_and_a_prefix() -> None:
-    assert uris.parse("s3://models/chat/1.2.0") == ("models", "chat/1.2.0")
-    assert uris.parse("s3://models/chat/1.2.0/") == ("models", "chat/1.2.0")
-    assert uris.parse("s3://models/chat").key("config.json") == "chat/config.json"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "models/chat",
-        "s3://models",
-        "s3://models/",
-        "s3://Models/chat",
-        "s3://models//chat",
-        "s3://m/a/../b",
-        "s3://models/ü",
-    ],
-)
-def test_a_uri_that_no_resource_could_name_is_wrong_usage(text: str) -> None:
-    with pytest.raises(CliError, match="uri") as caught:
-        uris.parse(text)
+def test_a_uri_that_no_resource_could_name_is_wrong_usage() -> None:
+    with pytest.raises(CliError, match="uri 's3://models'") as caught:
+        options.location("s3://models")
     assert caught.value.code is Exit.USAGE
 
 

@@ -52,14 +52,6 @@ def test_equal_limits_have_one_label_whether_whole_or_not() -> None:
     assert names.format_limit(840) == names.format_limit(840.0)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "key"),
-    [("", "manifest.json"), ("models/chat/1.0", "models/chat/1.0/manifest.json")],
-)
-def test_an_object_key_is_the_path_below_the_prefix(prefix: str, key: str) -> None:
-    assert names.object_key(prefix, names.MANIFEST_FILE) == key
-
-
 @pytest.mark.parametrize("group", [names.Label, names.Annotation])
 def test_keys_of_labels_and_annotations_are_distinct_and_qualified(group: type) -> None:
     found = constants(group)

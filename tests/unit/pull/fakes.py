@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from backstay_contract import manifest as manifests
+from backstay_contract.location import Location
 from backstay_contract.manifest import Architecture, Manifest, ModelFile
 from backstay_contract.names import MANIFEST_FILE
 from backstay_contract.termination import GaveUp
@@ -37,8 +38,7 @@ def manifest_bytes(content: Mapping[str, bytes] = CONTENT, **fields: object) -> 
 
 def settings_for(models: Path, data: bytes) -> Settings:
     return Settings(
-        bucket="models",
-        prefix="m/1",
+        location=Location("models", "m/1"),
         digest=manifests.digest_of(data),
         endpoint=Endpoint(False, "storage", 9000),
         region="us-east-1",

@@ -7,8 +7,6 @@ from backstay_contract.names import Env
 from backstay_contract.termination import GaveUp
 from backstay_runtime.pull.errors import PullError
 from backstay_runtime.pull.settings import ALLOW_LOOPBACK, read_settings
-from hypothesis import given
-from hypothesis import strategies as st
 
 DIGEST = "ab" * 32
 ENV = {
@@ -26,7 +24,7 @@ def refused(**changes: str) -> PullError:
 
 def test_the_smallest_environment_has_defaults_for_the_rest() -> None:
     found = read_settings(ENV)
-    assert (found.bucket, found.prefix, found.digest) == ("models", "chat/1.2.0", f"sha256:{DIGEST}")
+    assert (found.location, found.digest) == (("models", "chat/1.2.0"), f"sha256:{DIGEST}")
     assert (found.models, found.region, found.credentials) == (Path("/models"), "us-east-1", None)
     assert found.profile is None
     assert not found.allow_loopback
@@ -54,15 +52,6 @@ def test_what_is_missing_is_named(variable: str) -> None:
 )
 def test_a_uri_that_is_no_bucket_and_prefix_is_refused(uri: str) -> None:
     assert Env.MODEL_URI in str(refused(**{Env.MODEL_URI: uri}))
-
-
-@given(st.text("abcXYZ019 ._-+=@%#?&~ü", min_size=1).filter(lambda part: part not in (".", "..")))
-def test_a_prefix_is_taken_literally(part: str) -> None:
-    assert read_settings(ENV | {Env.MODEL_URI: f"s3://models/{part}/1"}).prefix == f"{part}/1"
-
-
-def test_a_slash_at_the_end_of_a_uri_is_nothing() -> None:
-    assert read_settings(ENV | {Env.MODEL_URI: "s3://models/chat/1.2.0/"}).prefix == "chat/1.2.0"
 
 
 def test_a_digest_that_is_none_is_refused() -> None:
