@@ -21,8 +21,8 @@ from backstay_operator.rollout.revision import Wanted
 from kubernetes.aio import client as generated
 from kubernetes.aio import config
 
-from .api import MDEPS, Access, Json, done
-from .story import digest, model
+from tests.integration.harness.api import MDEPS, Access, Json, done
+from tests.integration.harness.story import digest, model
 
 pytestmark = pytest.mark.control_plane
 

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from .conftest import RBAC
-from .story import NAME, Story
+from tests.integration.harness.story import NAME, Story
 
 pytestmark = pytest.mark.control_plane
 
@@ -117,4 +116,3 @@ def test_nothing_of_the_watching_library_is_written_to_the_objects(story: Story)
     metadata = story.get()["metadata"]
     assert metadata["finalizers"] == ["backstay.dev/teardown"]
     assert "kopf" not in str(metadata)
-    assert RBAC.exists()

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from backstay_cluster.control_plane import ControlPlane
 
-from .api import Access
-from .fake_kubelet import FakeKubelet
-from .operator_process import OperatorProcess
-from .story import NAME, Story
+from tests.integration.harness.api import Access
+from tests.integration.harness.fake_kubelet import FakeKubelet
+from tests.integration.harness.operator_process import OperatorProcess
+from tests.integration.harness.story import NAME, Story
 
 pytestmark = pytest.mark.control_plane
 

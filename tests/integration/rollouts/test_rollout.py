@@ -3,7 +3,7 @@
 import pytest
 from backstay_contract.termination import GaveUp, Termination
 
-from .story import NAME, Story, digest
+from tests.integration.harness.story import NAME, Story, digest
 
 pytestmark = pytest.mark.control_plane
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx2
 from backstay_cluster.control_plane import ControlPlane
 
+RBAC = Path(__file__).parent / "rbac.yaml"
 RUNTIME_IMAGE = "registry.test/backstay/runtime:1"
 HEALTH_PORT, METRICS_PORT = 18080, 19100
 

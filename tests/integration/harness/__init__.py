@@ -1,0 +1,1 @@
+"""What rollouts are tested with on a real API server: a played node, the operator as a process, one story."""
