@@ -10,7 +10,7 @@ from backstay_contract.digest import Digest
 from backstay_contract.evidence import MetricEvidence, MetricVerdict
 from backstay_contract.metric import MetricName
 from backstay_contract.profile import HardwareProfile
-from backstay_contract.resource import Model
+from backstay_contract.resource import Baselines, Model
 from backstay_contract.serving import Serving
 
 MAX_REJECTED = 20
@@ -62,6 +62,8 @@ class Recipe(Document):
     model: Model
     hardware_profile: HardwareProfile = HardwareProfile()
     serving: Serving = Serving()
+    baselines: Baselines = Baselines()
+    """Not part of the revision, but its pods were started with them and count by them."""
 
 
 class MetricLimit(Document):

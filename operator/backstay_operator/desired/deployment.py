@@ -26,7 +26,11 @@ def deployment(
     replicas: int,
     token_hash: str,
 ) -> Json:
-    """The Deployment of a colour: a pure function of its arguments, so the same pass renders the same bytes."""
+    """The Deployment of a colour: a pure function of its arguments, so the same pass renders the same bytes.
+
+    What is built may be an older revision than the spec asks for; only the rollout's settings come from the spec then.
+    """
+    spec = build.over(spec)
     labels = {Label.COLOUR: str(colour), Label.REVISION: build.revision}
     annotations = {
         Annotation.DIGEST: build.digest,

@@ -16,7 +16,7 @@ def settle(facts: Facts) -> Step:
     reason = memory.reason(last.reason, Reason.SERVING) if last else Reason.SERVING
     if status.reason == Reason.SPEC_REVERTED:
         reason = Reason.SPEC_REVERTED
-    if facts.active_vanished:
+    if facts.vanished is not None:
         said = f"{name_of(facts.wanted.version, facts.wanted.digest)}: its Deployment was deleted and is built again"
         return Step(said, reason=reason)
     name = name_of(active.version, active.digest) if active and active.digest else "nothing"
@@ -58,6 +58,7 @@ def open_attempt(facts: Facts) -> Step:
         version=wanted.version,
         colour=colour,
         image=wanted.image,
+        recipe=wanted.recipe,
         started_at=facts.now,
         progress_since=facts.now,
     )

@@ -23,7 +23,10 @@ class Facts:
     status: ModelDeploymentStatus
     observation: Observation
     now: datetime
+    asked: Wanted
+    """What the spec asks for."""
     wanted: Wanted
+    """What shall serve: mostly what is asked for."""
     active_colour: Colour | None
     attempt: Attempt | None
     verdict: AttemptVerdict | None
@@ -89,15 +92,23 @@ class Facts:
     @property
     def wanted_serves(self) -> bool:
         served = self.active is not None and self.active.exists and self.active.revision == self.wanted.revision
-        return served or self.active_vanished
+        return served or (self.vanished is not None and self.vanished.revision == self.wanted.revision)
 
-    @property
-    def active_vanished(self) -> bool:
-        """Somebody deleted the active Deployment, and the spec still asks for its revision: it can be built again."""
+    @cached_property
+    def vanished(self) -> Wanted | None:
+        """What the active Deployment is built from again, where somebody deleted it; None while it is there.
+
+        Also where the spec asks for another revision, even for a rejected one: what serves does not depend on it.
+        """
         active, known = self.active, self.status.active
-        if active is None or active.exists or known is None:
-            return False
-        return known.colour is active.colour and known.revision == self.wanted.revision
+        if active is None or active.exists or known is None or known.colour is not active.colour:
+            return None
+        if known.revision == self.wanted.revision:
+            return self.wanted
+        attempt = self.status.attempt
+        if attempt is not None and attempt.revision == known.revision and attempt.recipe is not None:
+            return Wanted(attempt.revision, attempt.recipe)
+        return revision.of_history(self.status.history, known.revision)
 
     @property
     def free_colour(self) -> Colour | None:
@@ -185,13 +196,13 @@ def derive(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, observation
     """The facts of one pass; a look at the metrics is counted and judged here."""
     active = _active_colour(status, observation)
     attempt = status.attempt if status.attempt is not None and status.attempt.ended_at is None else None
-    wanted = revision.wanted(spec, observation.default_image, _in_use(status, observation))
+    asked = revision.of_spec(spec, observation.default_image, _in_use(status, observation))
     verdict = None
     if attempt is not None:
         attempt, verdict = judging.advance(
             spec, attempt, observation.colours[attempt.colour], observation.look, now, active is attempt.colour
         )
-    return Facts(spec, status, observation, now, wanted, active, attempt, verdict)
+    return Facts(spec, status, observation, now, asked, asked, active, attempt, verdict)
 
 
 def _active_colour(status: ModelDeploymentStatus, observation: Observation) -> Colour | None:

@@ -38,7 +38,7 @@ def _colour(facts: Facts, after: After, state: ColourState) -> ColourPlan:
     if attempt.colour is state.colour and attempt.switched_at is None:
         replicas = candidate_replicas(facts.spec, facts.active)
         # An address that was wrong is mended by an edit that makes no new revision: the pods must learn of it.
-        moved = state.source is not None and state.source != source_of(facts.spec)
+        moved = state.source is not None and state.source != source_of(facts.wanted.recipe.model)
         build = facts.wanted if moved or state.attempt != attempt.id else None
         return ColourPlan(replicas, build=build, attempt=attempt.id, mode=Mode.NORMAL)
     if attempt.colour is not state.colour and attempt.switched_at is not None:
@@ -50,10 +50,10 @@ def _active(facts: Facts, after: After, state: ColourState) -> ColourPlan:
     """The active colour never shrinks while an attempt is open: its pods may be needed for the way back."""
     wanted = facts.spec.replicas
     replicas = max(wanted, state.replicas) if after.attempt is not None else wanted
-    if facts.active_vanished and state.colour is facts.active_colour:
+    if facts.vanished is not None and state.colour is facts.active_colour:
         last = after.attempt.id if after.attempt is not None and after.attempt.colour is state.colour else None
         of = last or (after.flip.attempt if after.flip else "")
-        return ColourPlan(replicas, build=facts.wanted, attempt=of, mode=Mode.NORMAL)
+        return ColourPlan(replicas, build=facts.vanished, attempt=of, mode=Mode.NORMAL)
     return ColourPlan(replicas, mode=Mode.NORMAL)
 
 

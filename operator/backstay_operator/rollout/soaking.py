@@ -77,6 +77,7 @@ def end_soak(facts: Facts, reason: Reason, *, verified: bool) -> Step:
         verified=verified,
         reason=reason.value,
         at=facts.now,
+        recipe=attempt.recipe,
     )
     others = tuple(h for h in facts.status.history if h.revision != attempt.revision)
     changes = remember(facts) | {

@@ -17,7 +17,7 @@ from backstay_operator.desired import services
 from backstay_operator.desired.common import Owner
 from backstay_operator.desired.deployment import deployment
 from backstay_operator.resource import FINALIZER
-from backstay_operator.rollout.revision import Wanted
+from backstay_operator.rollout.revision import Wanted, recipe_of
 from kubernetes.aio import client as generated
 from kubernetes.aio import config
 
@@ -63,7 +63,7 @@ def owner(resource: Json) -> Owner:
 
 def rendered(owner: Owner, **serving: Any) -> Json:
     spec = parse_spec({"model": model("1.0.0"), "serving": serving})
-    build = Wanted("0123456789ab", digest("1.0.0"), "1.0.0", "runtime:1")
+    build = Wanted("0123456789ab", recipe_of(spec, "runtime:1"))
     return deployment(owner, spec, Colour.BLUE, build, attempt="0123456789ab-1", replicas=0, token_hash="h")
 
 

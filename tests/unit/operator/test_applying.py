@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from backstay_contract.names import Annotation, Label
 from backstay_contract.reasons import Reason
-from backstay_contract.resource import parse_spec
-from backstay_contract.status import Colour, ModelDeploymentStatus
+from backstay_contract.resource import Model, Storage, parse_spec
+from backstay_contract.serving import Serving
+from backstay_contract.status import Colour, ModelDeploymentStatus, Recipe
 from backstay_operator import kinds
 from backstay_operator import resource as resources
 from backstay_operator.apply import events, modes, services
@@ -29,7 +30,17 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY = b"0123456789abcdef"
 OWNER = Owner("prod", "chat", "uid-1")
 DIGEST = "sha256:" + "ab" * 32
-BUILD = Wanted("0123456789ab", DIGEST, "1.0.0", "runtime:1")
+RECIPE = Recipe(
+    model=Model(
+        name="chat",
+        version="1.0.0",
+        uri="s3://models/chat/1",
+        sha256=DIGEST,
+        storage=Storage(endpoint="http://minio.minio.svc:9000"),
+    ),
+    serving=Serving(image="runtime:1"),
+)
+BUILD = Wanted("0123456789ab", RECIPE)
 RECORD = FlipRecord(BLUE, "0123456789ab-1", "Promoted", NOON)
 
 
@@ -213,7 +224,9 @@ async def test_another_deployment_of_the_same_name_is_not_scaled(api: Any, http:
 
 
 async def test_a_new_attempt_renders_the_deployment_anew(api: Any, http: Any, serving: None) -> None:
-    plan = ColourPlan(2, build=replace(BUILD, image="runtime:2"), attempt="0123456789ab-2")
+    plan = ColourPlan(
+        2, build=replace(BUILD, recipe=RECIPE.with_(serving=Serving(image="runtime:2"))), attempt="0123456789ab-2"
+    )
     await carry_out(api, http, decision(BLUE, preview=GREEN, blue=ColourPlan(2), green=plan))
     rendered = api.objects[kinds.DEPLOYMENT, "prod", "chat-green"]
     assert rendered["metadata"]["annotations"][Annotation.ATTEMPT] == "0123456789ab-2"

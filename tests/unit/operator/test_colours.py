@@ -10,7 +10,7 @@ from backstay_operator.desired.deployment import deployment as rendered
 from backstay_operator.observe import children as reading
 from backstay_operator.observe.children import Children
 from backstay_operator.observe.colours import incarnation, state_of
-from backstay_operator.rollout.revision import Wanted, source_of
+from backstay_operator.rollout.revision import Wanted, recipe_of, source_of
 
 Json = dict[str, Any]
 OWNER = Owner("prod", "chat", "uid-1")
@@ -70,9 +70,9 @@ def test_where_a_colour_fetches_its_model_is_read_from_what_was_rendered(stored:
     spec = parse_spec(stored["spec"])
     secret = spec.model.storage.with_(secret_ref=SecretRef(name="reader"), region="eu-1")
     for one in (spec, spec.with_(model=spec.model.with_(storage=secret))):
-        build = Wanted("0123456789ab", one.model.sha256, "1", "runtime:1")
+        build = Wanted("0123456789ab", recipe_of(one, "runtime:1"))
         body = rendered(OWNER, one, Colour.GREEN, build, attempt="r-1", replicas=1, token_hash="x")
-        assert green(Children(deployments={Colour.GREEN: body})).source == source_of(one)
+        assert green(Children(deployments={Colour.GREEN: body})).source == source_of(one.model)
     assert green(with_pods()).source is None
 
 

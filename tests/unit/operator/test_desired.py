@@ -14,7 +14,7 @@ from backstay_contract.status import Colour
 from backstay_operator.desired import services, tokens
 from backstay_operator.desired.common import Owner
 from backstay_operator.desired.deployment import deployment
-from backstay_operator.rollout.revision import Wanted
+from backstay_operator.rollout.revision import Wanted, recipe_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +42,10 @@ GPU: dict[str, Any] = {
     },
     "rollout": {"drainTimeoutSeconds": 5},
 }
-BUILD = Wanted("0123456789ab", DIGEST, "1.2.0", "registry.example/runtime:1")
+
+
+def build(spec: dict[str, Any]) -> Wanted:
+    return Wanted("0123456789ab", recipe_of(parse_spec(spec), "registry.example/runtime:1"))
 
 
 def render(spec: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +53,7 @@ def render(spec: dict[str, Any]) -> dict[str, Any]:
         OWNER,
         parse_spec(spec),
         Colour.GREEN,
-        BUILD,
+        build(spec),
         attempt="0123456789ab-7",
         replicas=3,
         token_hash=tokens.hash_of("t"),
@@ -134,7 +137,7 @@ def test_pods_are_hardened(spec: dict[str, Any]) -> None:
 def test_the_pod_holds_the_tokens_hash_and_never_the_token() -> None:
     secret = tokens.token(b"0123456789abcdef", OWNER.uid)
     body = deployment(
-        OWNER, parse_spec(CPU), Colour.BLUE, BUILD, attempt="a-1", replicas=1, token_hash=tokens.hash_of(secret)
+        OWNER, parse_spec(CPU), Colour.BLUE, build(CPU), attempt="a-1", replicas=1, token_hash=tokens.hash_of(secret)
     )
     text = json.dumps(body)
     assert tokens.hash_of(secret) in text
@@ -187,10 +190,18 @@ def test_a_selector_without_a_colour_selects_none(value: str | None) -> None:
     assert services.selected({"spec": {"selector": {Label.COLOUR: value} if value is not None else None}}) is None
 
 
+def test_an_older_revision_is_rendered_from_its_recipe_whatever_the_spec_asks_for_now() -> None:
+    asked = parse_spec(GPU | {"model": {**MODEL, "version": "2.0.0", "sha256": "sha256:" + "cd" * 32}})
+    old = deployment(OWNER, asked, Colour.GREEN, build(CPU), attempt="a-1", replicas=1, token_hash="h")
+    new = parse_spec(CPU).with_(rollout=asked.rollout)
+    assert old == deployment(OWNER, new, Colour.GREEN, build(CPU), attempt="a-1", replicas=1, token_hash="h")
+
+
 @given(st.integers(0, 1000), st.sampled_from(Colour), st.text("abc-0123", min_size=1, max_size=20))
 def test_rendering_is_a_pure_function_of_its_arguments(replicas: int, colour: Colour, attempt: str) -> None:
     def once() -> dict[str, Any]:
-        return deployment(OWNER, parse_spec(GPU), colour, BUILD, attempt=attempt, replicas=replicas, token_hash="h")
+        spec = parse_spec(GPU)
+        return deployment(OWNER, spec, colour, build(GPU), attempt=attempt, replicas=replicas, token_hash="h")
 
     assert once() == once()
     assert once()["spec"]["replicas"] == replicas

@@ -198,7 +198,9 @@ class World:
         if plan.build is not None:
             if live is not None:
                 live.born.clear()
-            self.deployments[colour] = Live(plan.build, plan.attempt, plan.replicas, source=source_of(self.spec))
+            self.deployments[colour] = Live(
+                plan.build, plan.attempt, plan.replicas, source=source_of(plan.build.recipe.model)
+            )
             self._written()
         elif live is not None and live.replicas != plan.replicas:
             live.replicas = plan.replicas
