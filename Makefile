@@ -79,6 +79,10 @@ test-integration: programs ## Tests on a real API server, a real object storage 
 test-e2e: $(READY) ## Tests on a real node, with real models
 	$(RUN) pytest tests/e2e -m "not device"
 
+.PHONY: cases
+cases: $(READY) ## Print every handed trouble beside the tests that keep it away
+	$(RUN) python -m tests.cases
+
 .PHONY: check
 check: $(READY) ## Lint, types, layers, generated files: what CI checks besides the tests
 	$(RUN) ruff check .
