@@ -41,6 +41,7 @@ def away(bench: Bench, *deployments: tuple[str, str]) -> Iterator[None]:
             bench.kube.run("rollout", "status", f"deployment/{name}", f"--namespace={namespace}", "--timeout=60s")
 
 
+@pytest.mark.case("T16")
 def test_a_deleted_resource_leaves_nothing_behind(bench: Bench) -> None:
     bench.serve()
     assert f"Service/{bench.name}" in bench.children()
@@ -55,6 +56,7 @@ def test_a_resource_deleted_in_the_middle_of_a_rollout_leaves_nothing_behind(ben
     delete(bench)
 
 
+@pytest.mark.case("T34")
 def test_deletion_needs_neither_the_storage_nor_prometheus(bench: Bench) -> None:
     """Last in its module: with the storage's pod its objects go too."""
     bench.serve()

@@ -35,6 +35,7 @@ def refused(bench: Bench, first: Pushed, second: Pushed, asked_at: float) -> Non
 
 
 @pytest.mark.parametrize("change", [flipped, truncated])
+@pytest.mark.case("T27")
 def test_a_changed_weight_object_never_serves_and_the_active_model_serves_on(
     bench: Bench, change: Callable[[bytes], bytes]
 ) -> None:

@@ -120,6 +120,7 @@ def test_an_upgrade_keeps_the_control_key_and_takes_new_values(run_helm: Helm, g
     assert image == "backstay/operator:next"
 
 
+@pytest.mark.case("T38")
 def test_an_upgrade_updates_the_crd(
     run_helm: Helm, control_plane: ControlPlane, tmp_path: Path, namespace: str
 ) -> None:
@@ -147,6 +148,7 @@ def test_an_upgrade_updates_the_crd(
     assert "created" in eventually(taken)
 
 
+@pytest.mark.case("T36")
 def test_an_uninstallation_releases_the_resources_and_keeps_them_and_the_crd(
     run_helm: Helm, get: Callable[..., Any], control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:

@@ -150,6 +150,7 @@ class TestPod:
         assert container["allowPrivilegeEscalation"] is False
         assert container["capabilities"] == {"drop": ["ALL"]}
 
+    @pytest.mark.case("T14")
     def test_there_is_one_operator_at_a_time(self, helm: Path) -> None:
         spec = render(helm)["Deployment", "backstay"]["spec"]
 

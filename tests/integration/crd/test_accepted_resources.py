@@ -63,6 +63,7 @@ def test_the_schema_is_structural_and_the_names_are_accepted(control_plane: Cont
     assert {item["type"]: item["status"] for item in conditions} == {"NamesAccepted": "True", "Established": "True"}
 
 
+@pytest.mark.case("T21", "T38")
 def test_client_side_apply_twice_changes_nothing_the_second_time(kubectl: Kubectl) -> None:
     assert "created" in kubectl("apply", "--filename=-", given=chat())
     assert "unchanged" in kubectl("apply", "--filename=-", given=chat())
@@ -73,6 +74,7 @@ def test_server_side_apply_is_taken(kubectl: Kubectl) -> None:
     assert "serverside-applied" in kubectl("apply", "--server-side", "--filename=-", given=chat())
 
 
+@pytest.mark.case("R13")
 def test_a_left_out_field_has_the_default_of_the_contract(kubectl: Kubectl) -> None:
     kubectl("apply", "--filename=-", given=chat())
 
@@ -92,6 +94,7 @@ def test_defaults_fill_in_beside_fields_that_are_given(kubectl: Kubectl) -> None
     assert rollout["checks"]["smoke"]["maxTokens"] == 1
 
 
+@pytest.mark.case("R13")
 def test_an_explicit_zero_is_kept(kubectl: Kubectl) -> None:
     kubectl("apply", "--filename=-", given=chat(replicas=0, rollout={"scaleDownDelaySeconds": 0}))
 

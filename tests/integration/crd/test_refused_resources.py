@@ -163,6 +163,7 @@ def test_the_resource_that_the_others_are_made_from_is_taken(control_plane: Cont
         ("metadata.name", "chat.v2", "metadata.name: lower-case letters, digits and '-', beginning with a letter"),
     ],
 )
+@pytest.mark.case("R57", "T33")
 def test_a_bad_field_is_refused_with_its_name(
     control_plane: ControlPlane, crd: str, path: str, value: Any, said: str
 ) -> None:

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.control_plane
 PHASES = ("Starting", "Checking", "Soaking", "RollingBack")
 
 
+@pytest.mark.case("R86", "T16")
 def test_delete_leaves_nothing_and_the_service_outlives_the_pods(story: Story) -> None:
     story.create("1.0.0")
     with story.kubelet.traffic(story.namespace, NAME) as traffic:
@@ -28,6 +29,7 @@ def test_delete_leaves_nothing_and_the_service_outlives_the_pods(story: Story) -
     assert traffic.versions == ["1.0.0"]
 
 
+@pytest.mark.case("K5")
 def test_a_pod_that_does_not_end_holds_the_deletion_for_a_while_only(story: Story) -> None:
     story.create("1.0.0", replicas=1)
     with story.kubelet.traffic(story.namespace, NAME):
@@ -109,6 +111,7 @@ def test_at_rest_the_operator_writes_nothing_and_asks_no_pod(story: Story) -> No
     assert pod.state_requests == asked
 
 
+@pytest.mark.case("K4")
 def test_nothing_of_the_watching_library_is_written_to_the_objects(story: Story) -> None:
     story.create("1.0.0", replicas=1)
     with story.kubelet.traffic(story.namespace, NAME):

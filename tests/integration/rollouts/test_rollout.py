@@ -8,6 +8,7 @@ from tests.integration.harness.story import NAME, Story, digest
 pytestmark = pytest.mark.control_plane
 
 
+@pytest.mark.case("R10", "T20")
 def test_the_first_revision_comes_into_service(story: Story) -> None:
     story.create("1.0.0")
     with story.kubelet.traffic(story.namespace, NAME) as traffic:
@@ -19,6 +20,7 @@ def test_the_first_revision_comes_into_service(story: Story) -> None:
     assert traffic.versions == ["1.0.0"]
 
 
+@pytest.mark.case("R4", "T04", "R33")
 def test_a_second_revision_replaces_the_first_without_losing_a_request(story: Story) -> None:
     story.create("1.0.0")
     with story.kubelet.traffic(story.namespace, NAME) as traffic:
@@ -33,6 +35,7 @@ def test_a_second_revision_replaces_the_first_without_losing_a_request(story: St
     assert story.selector("chat-preview") == "none"
 
 
+@pytest.mark.case("R26", "R28", "R29")
 def test_a_slow_revision_is_sent_back_by_itself_and_is_not_tried_again(story: Story) -> None:
     story.behave("1.1.0", slow=0.4)
     story.create("1.0.0")
@@ -66,6 +69,7 @@ def test_a_slow_revision_is_sent_back_by_itself_and_is_not_tried_again(story: St
     assert traffic.lost == 0
 
 
+@pytest.mark.case("R23")
 def test_a_retry_token_opens_a_new_attempt_with_no_old_evidence(story: Story) -> None:
     story.behave("1.1.0", slow=0.4)
     story.create("1.0.0")
@@ -81,6 +85,7 @@ def test_a_retry_token_opens_a_new_attempt_with_no_old_evidence(story: Story) ->
     assert all(verdict["k"] == 0 for verdict in status["verdicts"])
 
 
+@pytest.mark.case("R77", "R83", "T27")
 def test_a_wrong_digest_in_storage_rejects_the_candidate_and_the_active_colour_serves_on(story: Story) -> None:
     said = Termination(
         reason=GaveUp.DIGEST_MISMATCH,
@@ -107,6 +112,7 @@ def test_a_wrong_digest_in_storage_rejects_the_candidate_and_the_active_colour_s
     assert "DigestMismatch" in {event["reason"] for event in story.events()}
 
 
+@pytest.mark.case("R10", "T07")
 def test_a_pod_that_names_another_digest_never_gets_traffic(story: Story) -> None:
     story.behave("1.1.0", says_digest=digest("another"))
     story.create("1.0.0")
@@ -129,6 +135,7 @@ def test_a_slow_smoke_inference_delays_only_the_flip(story: Story) -> None:
     assert pod.smokes == 1
 
 
+@pytest.mark.case("T19")
 def test_pods_that_are_killed_after_the_flip_send_it_back_whatever_the_metrics_say(story: Story) -> None:
     story.behave("1.1.0", dies_after=20)
     story.create("1.0.0")
@@ -140,6 +147,7 @@ def test_pods_that_are_killed_after_the_flip_send_it_back_whatever_the_metrics_s
     assert status["rejected"][0]["reason"] == "OOMKilled"
 
 
+@pytest.mark.case("R77")
 def test_an_image_that_does_not_come_rejects_the_candidate_with_the_kubelets_words(story: Story) -> None:
     story.behave("1.0.0", waits=("ImagePullBackOff", "back-off pulling image"))
     story.create("1.0.0")
@@ -160,6 +168,7 @@ def test_dark_metrics_hold_the_flip_and_it_goes_on_when_they_are_back(story: Sto
         story.wait_until_serving("1.0.0")
 
 
+@pytest.mark.case("R19")
 def test_a_stream_under_way_outlives_the_scale_down_delay(story: Story) -> None:
     story.behave("1.0.0", stream_seconds=8)
     story.create("1.0.0", replicas=1)
@@ -176,6 +185,7 @@ def test_a_stream_under_way_outlives_the_scale_down_delay(story: Story) -> None:
         story.wait_until_at_rest()
 
 
+@pytest.mark.case("R20")
 def test_a_selector_that_somebody_else_changes_is_put_back_and_told(story: Story) -> None:
     story.create("1.0.0", replicas=1)
     with story.kubelet.traffic(story.namespace, NAME):
@@ -195,6 +205,7 @@ def test_a_service_that_somebody_deletes_comes_back_with_its_colour(story: Story
     story.wait("the Service", lambda: story.selector() == colour, 10)
 
 
+@pytest.mark.case("T01")
 def test_a_spec_put_back_before_the_flip_drops_the_candidate_only(story: Story) -> None:
     story.behave("1.1.0", start_seconds=3600)
     story.create("1.0.0")
@@ -210,6 +221,7 @@ def test_a_spec_put_back_before_the_flip_drops_the_candidate_only(story: Story) 
     assert not status.get("rejected")
 
 
+@pytest.mark.case("T10")
 def test_an_invalid_stored_spec_is_said_and_the_active_colour_serves_on(story: Story) -> None:
     story.create("1.0.0", replicas=1)
     with story.kubelet.traffic(story.namespace, NAME) as traffic:

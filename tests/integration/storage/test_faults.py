@@ -152,6 +152,7 @@ def test_a_storage_that_is_busy_for_a_while_is_asked_again(
     assert_whole(pod, digest, folder)
 
 
+@pytest.mark.case("T29")
 def test_a_storage_that_nobody_answers_for_is_unreachable(pod: Pod, digest: str, proxy: Proxy) -> None:
     proxy.rule = lambda method, path, headers: Action(status=503)
     pulled = pod.with_(**{Env.STORAGE_ENDPOINT: proxy.endpoint}).pull(digest)
@@ -175,6 +176,7 @@ def swapping(proxy: Proxy, storage: Server, bucket: str, data: bytes) -> None:
     proxy.rule = rule
 
 
+@pytest.mark.case("T27")
 def test_an_object_swapped_after_it_was_looked_up_is_a_mismatch(
     pod: Pod, proxy: Proxy, digest: str, folder: Path, storage: Server, bucket: str
 ) -> None:
@@ -211,6 +213,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", disk], check=True)
 
 
+@pytest.mark.case("T30")
 def test_a_disk_without_room_is_seen_before_a_weight_byte_is_asked_for(
     pod: Pod, proxy: Proxy, digest: str, small_disk: Path
 ) -> None:

@@ -57,6 +57,7 @@ def test_a_second_pod_fetches_nothing_and_needs_no_storage(pod: Pod, digest: str
     assert (again.code, proxy.requests) == (0, [])
 
 
+@pytest.mark.case("T27")
 def test_a_flipped_byte_in_an_object_is_a_mismatch_with_both_digests(
     pod: Pod, digest: str, storage: Server, bucket: str, folder: Path
 ) -> None:
@@ -72,6 +73,7 @@ def test_a_flipped_byte_in_an_object_is_a_mismatch_with_both_digests(
     assert not list(pod.models.glob(".partial-*"))
 
 
+@pytest.mark.case("T27")
 def test_a_truncated_object_is_a_mismatch(pod: Pod, digest: str, storage: Server, bucket: str, folder: Path) -> None:
     put(storage, bucket, WEIGHTS, (folder / WEIGHTS).read_bytes()[:-1])
     assert_refused(pod, digest, GaveUp.DIGEST_MISMATCH, 10)
@@ -108,6 +110,7 @@ def test_a_bucket_that_is_missing_is_not_found(pod: Pod, digest: str) -> None:
 
 
 @pytest.mark.parametrize("key", [Key.ACCESS, Key.SECRET])
+@pytest.mark.case("T32")
 def test_a_wrong_key_is_rejected_credentials(pod: Pod, digest: str, key: str) -> None:
     (Path(pod.environment[Env.STORAGE_CREDENTIALS]) / key).write_text("wrong-key-of-a-test")
     assert_refused(pod, digest, GaveUp.CREDENTIALS_REJECTED, 12)
@@ -117,6 +120,7 @@ def test_reading_anonymously_what_is_not_public_is_rejected_credentials(pod: Pod
     assert_refused(pod.with_(**{Env.STORAGE_CREDENTIALS: ""}), digest, GaveUp.CREDENTIALS_REJECTED, 12)
 
 
+@pytest.mark.case("T32")
 def test_a_rotated_secret_is_used_by_the_next_pull(pod: Pod, digest: str) -> None:
     secret = Path(pod.environment[Env.STORAGE_CREDENTIALS]) / Key.SECRET
     right = secret.read_text()
@@ -126,10 +130,12 @@ def test_a_rotated_secret_is_used_by_the_next_pull(pod: Pod, digest: str) -> Non
     assert pod.pull(digest).code == 0
 
 
+@pytest.mark.case("T33")
 def test_loopback_is_refused_unless_a_developer_allows_it(pod: Pod, digest: str) -> None:
     assert_refused(pod.with_(**{ALLOW_LOOPBACK: ""}), digest, GaveUp.ENDPOINT_REFUSED, 14)
 
 
+@pytest.mark.case("T33")
 def test_a_redirect_is_not_followed(pod: Pod, digest: str, proxy: Proxy) -> None:
     def rule(method: str, path: str, headers: dict[str, str]) -> Action | None:
         away = f"{proxy.endpoint}/elsewhere"

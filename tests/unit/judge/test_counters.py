@@ -26,6 +26,7 @@ def totals(pod: PodCounter) -> tuple[int, int, int]:
     return pod.n, pod.k, pod.k_at_most
 
 
+@pytest.mark.case("R56")
 def test_what_was_counted_before_the_flip_does_not_count() -> None:
     assert totals(after(start(100, 50), reading("a", 103, 51, seconds=1))) == (3, 1, 1)
 

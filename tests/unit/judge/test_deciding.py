@@ -85,6 +85,7 @@ def test_a_hint_of_the_requests_a_pass_needs_is_given_only_while_they_are_fewer(
     assert "needs 382" not in verdict([even(190, 2), even(192, 2)]).message
 
 
+@pytest.mark.case("R46")
 def test_without_any_request_nothing_is_decided() -> None:
     found = verdict([even(0, 0)] * 50)
     assert (found.verdict, found.reason, found.estimate) == (INCONCLUSIVE, "InsufficientData", None)
@@ -162,6 +163,7 @@ def test_where_the_count_is_not_exact_breach_takes_the_fewest_and_pass_the_most(
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=8))
 @settings(deadline=None, max_examples=60)
+@pytest.mark.case("R62")
 def test_every_verdict_shows_the_numbers_it_rests_on(steps: list[tuple[int, int]]) -> None:
     found = verdict([even(n, min(n, k)) for n, k in steps])
     n, k = sum(n for n, _ in steps), sum(min(n, k) for n, k in steps)

@@ -113,6 +113,7 @@ def test_a_model_exactly_at_its_limit_rarely_passes_at_any_look() -> None:
 
 
 @pytest.mark.parametrize(("p0", "errors"), [(0.002, 5), (0.005, 5), (0.01, 6)])
+@pytest.mark.case("R59")
 def test_a_few_errors_in_forty_requests_are_a_breach_where_nearly_none_are_allowed(p0: float, errors: int) -> None:
     assert slow_for_breach(40, p0) <= errors
 

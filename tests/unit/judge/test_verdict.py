@@ -90,6 +90,7 @@ def test_the_unchanged_look_of_the_table_below_decides() -> None:
 
 @pytest.mark.parametrize("evidence", [GOOD, BAD], ids=["would pass", "would breach"])
 @pytest.mark.parametrize("what", NOT_VALUES)
+@pytest.mark.case("T41", "R47")
 def test_a_value_that_is_none_never_passes_and_never_breaches(what: str, evidence: MetricEvidence) -> None:
     found = look(evidence, seen(NOT_VALUES[what], evidence))
     assert found.verdict is NO_DATA
@@ -108,6 +109,7 @@ def test_a_value_that_is_none_adds_nothing_to_the_evidence(what: str, evidence: 
 
 @pytest.mark.parametrize("evidence", [GOOD, BAD], ids=["would pass", "would breach"])
 @pytest.mark.parametrize("problem", ["401 Unauthorized", "500", "timeout after 5 s", "connection refused", "not JSON"])
+@pytest.mark.case("T41")
 def test_a_source_that_does_not_answer_never_passes_and_never_breaches(problem: str, evidence: MetricEvidence) -> None:
     coverage = Coverage(ready=frozenset(("a", "b")), source=EvidenceSource.PROMETHEUS, unavailable=problem)
     found = look(evidence, coverage)
@@ -149,6 +151,7 @@ def test_evidence_against_another_limit_is_no_data(evidence: MetricEvidence) -> 
     assert (found.verdict, found.reason) == (NO_DATA, "LimitChanged")
 
 
+@pytest.mark.case("R50")
 def test_a_listed_metric_without_evidence_keeps_the_attempt_from_passing() -> None:
     limits = {P99: LATENCY.value, MetricName.ERROR_RATE: ERRORS.value}
     found = judge(limits, [GOOD], full_coverage(GOOD), at(3), Settings())
@@ -156,6 +159,7 @@ def test_a_listed_metric_without_evidence_keeps_the_attempt_from_passing() -> No
     assert [(one.metric, one.verdict) for one in found.metrics] == [(P99, PASS), (MetricName.ERROR_RATE, NO_DATA)]
 
 
+@pytest.mark.case("R57")
 def test_a_metric_without_a_baseline_is_a_visible_skip() -> None:
     limits = {P99: LATENCY.value, MetricName.TTFT_P99: None}
     found = judge(limits, [GOOD], full_coverage(GOOD), at(3), Settings())
@@ -165,11 +169,13 @@ def test_a_metric_without_a_baseline_is_a_visible_skip() -> None:
     assert "spec.baselines" in skipped.message
 
 
+@pytest.mark.case("R46")
 def test_only_skips_are_never_a_pass() -> None:
     found = judge({P99: None}, [], Coverage(ready=frozenset("a")), at(3), Settings())
     assert (found.verdict, found.reason) == (INCONCLUSIVE, "NothingJudged")
 
 
+@pytest.mark.case("R46")
 def test_an_attempt_without_metrics_is_never_a_pass() -> None:
     assert judge({}, [], Coverage(ready=frozenset("a")), at(3), Settings()).verdict is INCONCLUSIVE
 

@@ -179,6 +179,7 @@ async def serving(api: Any, http: Any, tried: None) -> None:
 @pytest.mark.parametrize(
     "selector", [{Label.RESOURCE: "chat", Label.COLOUR: "green"}, {"app": "mine"}, {Label.COLOUR: "blue"}, None]
 )
+@pytest.mark.case("R20")
 async def test_a_selector_that_somebody_changed_is_put_back_whole_and_told(
     api: Any, http: Any, serving: None, selector: Any
 ) -> None:
@@ -276,6 +277,7 @@ async def test_a_mode_that_cannot_be_set_is_a_problem_and_no_error(
 # --- events ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("R82")
 async def test_an_event_is_told_once_for_the_same_id(api: Any, stored: Json) -> None:
     resource = resources.read(stored)
     event = Event("rev-1.serving.verified", Reason.VERIFIED, "1.0.0 serves")

@@ -100,6 +100,7 @@ def test_limits_are_known_only_where_all_pods_agree() -> None:
 # --- the smoke inference -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("R10", "T07")
 def test_an_answer_that_names_the_digest_and_has_choices_passes() -> None:
     smoke = assess("p", DIGEST, answer())
     assert (smoke.passed, smoke.wrong) == (True, False)
@@ -241,6 +242,7 @@ async def tail(api: Any, pod: Pod) -> str | None:
     return one.failure.log_tail if one.failure else None
 
 
+@pytest.mark.case("R78")
 async def test_the_log_of_the_run_that_ended_comes_before_the_present_ones(api: Any) -> None:
     api.logs["p", "serve", False] = "starting again"
     assert await tail(api, failed()) == "starting again"

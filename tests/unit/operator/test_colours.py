@@ -90,6 +90,7 @@ def test_what_a_colour_runs_stands_on_its_deployment() -> None:
     assert (state.digest, state.version, state.image, state.replicas) == ("sha256:aa", "1.1", "runtime:1", 2)
 
 
+@pytest.mark.case("T02")
 def test_only_pods_of_the_present_attempt_count_as_ready() -> None:
     state = green(with_pods(pod("new"), pod("old", attempt="rev-2"), pod("slow", ready=False)))
     assert state.ready == 1

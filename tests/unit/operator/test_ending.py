@@ -47,6 +47,7 @@ def left(api: Any) -> set[str]:
     return {name for kind, _, name in api.objects if kind in (kinds.SERVICE, kinds.DEPLOYMENT)}
 
 
+@pytest.mark.case("R86")
 async def test_the_pods_go_first_and_the_services_wait_for_them(deleted: Any) -> None:
     teardown = Teardown(deleted)
     assert await step(deleted, teardown) == 1.0
@@ -67,6 +68,7 @@ async def test_waiting_writes_nothing_again(deleted: Any) -> None:
     assert deleted.writes == []
 
 
+@pytest.mark.case("K5")
 async def test_pods_that_do_not_end_hold_it_for_a_while_only(deleted: Any) -> None:
     teardown = Teardown(deleted)
     await step(deleted, teardown)

@@ -109,6 +109,7 @@ NON_VALUES = {
 
 
 @pytest.mark.parametrize("what", NON_VALUES)
+@pytest.mark.case("T41", "R47")
 def test_what_is_no_whole_answer_becomes_words_and_never_a_number(what: str) -> None:
     with pytest.raises(HttpError) as error:
         prometheus.parse(NON_VALUES[what])

@@ -39,6 +39,7 @@ def test_a_pod_that_only_starts_has_no_failure() -> None:
 
 
 @pytest.mark.parametrize("reason", sorted(TERMINAL))
+@pytest.mark.case("R77")
 def test_what_another_try_cannot_cure_is_hard_at_once(reason: GaveUp) -> None:
     failure = failure_of(pod(init=gave_up(reason)))
     assert failure is not None
@@ -71,6 +72,7 @@ def test_a_failure_is_kept_while_the_container_tries_again() -> None:
 
 
 @pytest.mark.parametrize("place", ["state", "lastState"])
+@pytest.mark.case("T19")
 def test_a_kill_for_memory_is_hard_in_the_present_and_in_the_last_state(place: str) -> None:
     killed = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     serve = {**RUNNING, "restartCount": 1, place: killed}
@@ -109,6 +111,7 @@ def crashed(restarts: int, ready: bool = False) -> Json:
     return {"state": state, "ready": ready, "restartCount": restarts, "lastState": last}
 
 
+@pytest.mark.case("T06")
 def test_a_crash_without_words_of_ours_has_its_exit_code_and_last_words() -> None:
     failure = failure_of(pod(serve=crashed(3)))
     assert failure is not None
@@ -138,6 +141,7 @@ def test_an_unknown_end_is_said_by_its_name() -> None:
         ("The node was low on resource: memory.", False),
     ],
 )
+@pytest.mark.case("T30")
 def test_an_eviction_is_hard_where_the_pod_itself_is_the_cause(message: str, hard: bool) -> None:
     failure = failure_of(pod(reason="Evicted", phase="Failed", message=message))
     assert failure is not None

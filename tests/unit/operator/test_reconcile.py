@@ -153,6 +153,7 @@ async def test_once_a_resource_is_being_deleted_nothing_is_created(passes: Passe
     assert passes.body["metadata"]["finalizers"] == []
 
 
+@pytest.mark.case("T22")
 async def test_an_operator_that_dies_at_any_write_comes_to_the_same_state(api: Any, http: Any, stored: Json) -> None:
     """Every write of the first passes is the last one of some operator; the next one starts with no memory."""
     reference = Passes(api, http)
@@ -260,6 +261,7 @@ async def test_an_event_that_is_not_valid_does_not_keep_later_ones_back(passes: 
     assert told(passes.api).count("NewRevision") <= 1
 
 
+@pytest.mark.case("R82")
 async def test_the_end_of_an_attempt_is_told_although_the_operator_died_after_the_status(passes: Passes) -> None:
     await passes.once()
     passes.body["spec"]["model"]["sha256"] = "sha256:" + "cd" * 32

@@ -5,6 +5,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from backstay_contract.evidence import MetricVerdict, VerdictKind
 from backstay_contract.metric import MetricName
 from backstay_contract.status import Attempt, Colour, ModelDeploymentStatus, Phase
@@ -48,6 +49,7 @@ def test_a_resource_has_one_phase_at_a_time() -> None:
     assert value(telemetry, "backstay_ready_replicas", namespace="prod", name="chat") == 2
 
 
+@pytest.mark.case("R84")
 def test_a_verdict_is_shown_with_its_numbers() -> None:
     telemetry = Telemetry()
     breach = verdict(VerdictKind.BREACH, estimate=0.4, limit=200.0, n=50, e_value=3.5)

@@ -46,6 +46,7 @@ def test_a_huge_manifest_is_refused_before_it_is_parsed() -> None:
     assert given_up(caught).reason is GaveUp.MANIFEST_INVALID
 
 
+@pytest.mark.case("T30")
 def test_no_room_says_need_and_free() -> None:
     with pytest.raises(PullError, match=rf"need={100 + RESERVE_BYTES} free=99") as caught:
         check_space(Path("/models"), 100, 99)

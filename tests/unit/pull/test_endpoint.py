@@ -105,6 +105,7 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
 
 
+@pytest.mark.case("T33")
 def test_a_name_that_resolves_to_a_refused_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving(monkeypatch, "169.254.169.254")
     with pytest.raises(PullError, match="metadata") as caught:

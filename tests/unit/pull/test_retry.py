@@ -23,6 +23,7 @@ def test_a_pause_grows_to_its_bound_and_never_beyond(failures: int, random: floa
 
 
 @given(st.integers(1, 20), randoms)
+@pytest.mark.case("T29")
 def test_tries_are_bounded(attempts: int, random: float) -> None:
     backoff = Backoff(attempts=attempts)
     assert backoff.pause(attempts, random) is None

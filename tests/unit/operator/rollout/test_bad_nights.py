@@ -26,6 +26,7 @@ def held_as_bad() -> World:
     return world.until(Phase.HELD)
 
 
+@pytest.mark.case("R75")
 def test_a_fix_is_rolled_out_although_the_previous_pods_are_dead() -> None:
     world = held_as_bad()
     world.ask("c")
@@ -141,6 +142,7 @@ def test_a_deadline_in_the_checks_says_what_was_waited_for() -> None:
 # --- the gate ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("R43")
 def test_a_pod_that_came_after_the_smoke_inference_is_not_flipped_to_unasked() -> None:
     world = serving("a")
     world.ask("b", rollout={"promotion": "Manual"})
@@ -194,6 +196,7 @@ def test_a_deployment_deleted_in_the_soak_while_a_third_revision_waits_flips_bac
 # --- the loser's pods --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("R2")
 def test_no_pass_scales_a_colour_down_that_the_live_service_still_selects() -> None:
     world = serving("a")
     world.ask("b", rollout={"scaleDownDelaySeconds": 0, "drainTimeoutSeconds": 0}, soak={"minSeconds": 60})

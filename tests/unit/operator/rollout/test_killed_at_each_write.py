@@ -71,6 +71,7 @@ def test_a_first_deployment_killed_at_each_write_ends_as_the_undisturbed_one() -
         assert ending(World(die_at=point).run(60)) == ending(undisturbed), f"killed at write {point}"
 
 
+@pytest.mark.case("R1", "R3")
 def test_a_kill_never_leaves_the_service_without_a_ready_endpoint() -> None:
     total = rollout(slow, None).writes
     for point in range(1, total + 1):

@@ -46,6 +46,7 @@ def test_the_losing_colour_ends_and_the_reason_stays_readable() -> None:
     assert "retryToken" in world.status.message
 
 
+@pytest.mark.case("R26")
 def test_a_rejected_digest_is_not_tried_again() -> None:
     world = gone_back()
     attempts = world.status.attempts
@@ -63,6 +64,7 @@ def test_a_rejected_digest_with_other_serving_settings_is_not_tried_again() -> N
     assert world.status.attempts == attempts
 
 
+@pytest.mark.case("R23")
 def test_a_new_retry_token_opens_a_new_attempt_without_old_evidence() -> None:
     world = gone_back()
     world.model("b").slow = 0.0
@@ -85,6 +87,7 @@ def test_a_retry_that_fails_again_is_rejected_again() -> None:
     assert world.status.attempts == attempts
 
 
+@pytest.mark.case("T10")
 def test_going_back_needs_neither_the_new_side_nor_its_metrics() -> None:
     world = soaking(soak={"minSeconds": 60, "maxSeconds": 120})
     world.model("b").fails_after = 0.0
@@ -116,6 +119,7 @@ def test_a_first_deployment_that_breaches_has_nowhere_to_go() -> None:
 
 
 @pytest.mark.parametrize("reason", [Reason.DIGEST_MISMATCH, Reason.HARDWARE_MISMATCH, Reason.CRASH_LOOP])
+@pytest.mark.case("R28", "R77")
 def test_a_hard_failure_rejects_the_candidate_and_leaves_the_active_side_alone(reason: Reason) -> None:
     world = serving("a")
     world.model("b").failure = PodFailure(reason, "expected x, found y", hard=True, container="pull", exit_code=10)
@@ -140,6 +144,7 @@ def test_a_failure_that_may_pass_is_shown_and_waited_for() -> None:
     assert world.live_digest() == digest("b")
 
 
+@pytest.mark.case("T07", "T08")
 def test_a_candidate_that_never_becomes_ready_is_rejected_at_the_deadline() -> None:
     world = serving("a")
     world.model("b").seconds_to_ready = 10_000
@@ -149,6 +154,7 @@ def test_a_candidate_that_never_becomes_ready_is_rejected_at_the_deadline() -> N
     assert world.pods_of == {Colour.BLUE: 1, Colour.GREEN: 0}
 
 
+@pytest.mark.case("R71")
 def test_five_broken_versions_in_a_row_each_end_rejected() -> None:
     world = serving("a")
     for letter in "bcdef":
@@ -241,6 +247,7 @@ def test_too_little_data_ends_as_the_policy_says(policy: str) -> None:
 
 
 @pytest.mark.parametrize("phase", [Phase.STARTING, Phase.CHECKING, Phase.SOAKING])
+@pytest.mark.case("T01")
 def test_a_spec_put_back_keeps_ready_endpoints_in_every_phase(phase: Phase) -> None:
     world = serving("a")
     world.model("b").smoke = "hangs" if phase is Phase.CHECKING else "passes"
@@ -277,6 +284,7 @@ def test_a_foreign_selector_is_put_back() -> None:
     assert world.selector is Colour.GREEN
 
 
+@pytest.mark.case("R19")
 def test_the_losing_colour_keeps_its_pods_until_its_last_request_is_over() -> None:
     world = soaking()
     world.deployments[Colour.BLUE].in_flight = 3

@@ -1,5 +1,6 @@
 """From the first deployment to a verified second revision."""
 
+import pytest
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Colour, Phase
 
@@ -21,6 +22,7 @@ def test_a_model_that_holds_its_baselines_is_verified() -> None:
     assert world.attempt.limits[0].limit == LIMIT_MS
 
 
+@pytest.mark.case("R33", "R2")
 def test_a_second_revision_takes_the_other_colour_and_the_first_goes_after_its_delay() -> None:
     world = serving("a")
     world.ask("b")
@@ -32,6 +34,7 @@ def test_a_second_revision_takes_the_other_colour_and_the_first_goes_after_its_d
     assert world.pods_of == {Colour.BLUE: 0, Colour.GREEN: 1}
 
 
+@pytest.mark.case("R17", "T04")
 def test_the_service_selects_the_candidate_only_while_it_is_ready() -> None:
     world = serving("a")
     world.ask("b")
@@ -42,6 +45,7 @@ def test_the_service_selects_the_candidate_only_while_it_is_ready() -> None:
     assert world.live_digest() == digest("b")
 
 
+@pytest.mark.case("R10")
 def test_the_preview_selects_nothing_at_rest() -> None:
     world = serving("a")
     assert world.preview is None
@@ -53,6 +57,7 @@ def test_the_preview_selects_nothing_at_rest() -> None:
     assert world.preview is None
 
 
+@pytest.mark.case("R57")
 def test_a_model_without_baselines_serves_and_says_that_nothing_was_judged() -> None:
     world = World(spec=spec("a", baselines={}))
     world.run(20)
@@ -60,6 +65,7 @@ def test_a_model_without_baselines_serves_and_says_that_nothing_was_judged() -> 
     assert not world.status.history[-1].verified
 
 
+@pytest.mark.case("R51")
 def test_too_few_requests_end_the_soak_as_insufficient_data_exactly_once() -> None:
     world = World(requests_per_second=1)
     world.run(120)
@@ -87,6 +93,7 @@ def test_manual_promotion_waits_for_the_id_of_this_attempt() -> None:
     assert world.live_digest() == digest("b")
 
 
+@pytest.mark.case("R66")
 def test_a_candidate_carries_at_once_what_the_active_colour_carries() -> None:
     world = serving("a", replicas=4)
     world.ask("b", replicas=2)
@@ -96,6 +103,7 @@ def test_a_candidate_carries_at_once_what_the_active_colour_carries() -> None:
     assert world.pods_of == {Colour.BLUE: 0, Colour.GREEN: 2}
 
 
+@pytest.mark.case("R69")
 def test_a_replica_edit_is_no_rollout() -> None:
     world = serving("a")
     attempts = world.status.attempts
@@ -105,6 +113,7 @@ def test_a_replica_edit_is_no_rollout() -> None:
     assert world.pods_of[Colour.BLUE] == 3
 
 
+@pytest.mark.case("T15")
 def test_a_new_default_image_restarts_no_serving_pod() -> None:
     world = serving("a")
     world.default_image = "runtime:2"
@@ -115,6 +124,7 @@ def test_a_new_default_image_restarts_no_serving_pod() -> None:
     assert world.deployments[Colour.GREEN].wanted.image == "runtime:2"
 
 
+@pytest.mark.case("T12")
 def test_no_room_is_said_and_the_rollout_goes_on_by_itself_when_there_is_some() -> None:
     world = serving("a")
     world.room = False
@@ -128,6 +138,7 @@ def test_no_room_is_said_and_the_rollout_goes_on_by_itself_when_there_is_some() 
     assert world.live_digest() == digest("b")
 
 
+@pytest.mark.case("R31")
 def test_three_specs_in_a_row_converge_on_the_last() -> None:
     world = serving("a")
     world.ask("b")
