@@ -34,8 +34,18 @@ KINDS: dict[MetricName, MetricKind] = {
     MetricName.PERPLEXITY: MetricKind("perplexity", None),
 }
 
-ERROR_RATE_FLOOR = 0.01
-"""The smallest error fraction that is judged: a recorded error rate of 0 does not forbid a single error."""
+ERROR_RATE_FLOOR = 0.002
+"""The smallest limit of the error rate: a recorded rate of 0 does not forbid a single error."""
+ERROR_RATE_PASS_FLOOR = 0.01
+"""The smallest error rate that a Pass must exclude: to exclude 0.002 takes 1,917 requests without an error."""
+
+
+def pass_fraction(metric: MetricName, allowed_fraction: float) -> float:
+    """The fraction beyond the limit that a Pass must exclude, where a Breach must exclude `allowed_fraction`.
+
+    They differ for small error rates: "above 0.2 %" and "below 1 %" can both be true, and each keeps its odds.
+    """
+    return max(ERROR_RATE_PASS_FLOOR, allowed_fraction) if metric is MetricName.ERROR_RATE else allowed_fraction
 
 
 def limit_of(metric: MetricName, value: float, tolerance: float) -> float:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from backstay_contract.evidence import MAX_MESSAGE, MetricEvidence, MetricVerdict, VerdictKind
-from backstay_contract.metric import KINDS, MetricName
+from backstay_contract.metric import KINDS, MetricName, pass_fraction
 
 from backstay_judge.coverage import Coverage, gap
 from backstay_judge.sequential import clean_requests_for_pass
@@ -59,7 +59,7 @@ def decide(evidence: MetricEvidence, weight: Weight, ready_pods: int, settings: 
     if weight.overdispersed:
         why = f"windows differ {weight.dispersion:.1f} times as much as independent requests would"
         return Decision(VerdictKind.INCONCLUSIVE, "LoadCorrelated", f"{_counts(evidence)}; {why}")
-    need = clean_requests_for_pass(evidence.allowed_fraction, settings.alpha_pass)
+    need = clean_requests_for_pass(pass_fraction(evidence.metric, evidence.allowed_fraction), settings.alpha_pass)
     hint = f"a Pass needs {need} requests if none is beyond the limit" if evidence.n < need else _scale(weight)
     return Decision(VerdictKind.INCONCLUSIVE, "InsufficientData", f"{_counts(evidence)}; {hint}")
 

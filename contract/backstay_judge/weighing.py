@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from backstay_contract.evidence import MetricEvidence, PodCounter
+from backstay_contract.metric import pass_fraction
 
 from backstay_judge import betting, sequential
 from backstay_judge.dispersion import dispersion
@@ -44,7 +45,7 @@ def weigh(evidence: MetricEvidence, judged_metrics: int, settings: Settings) -> 
     overdispersed = phi > settings.dispersion_limit
     p0 = evidence.allowed_fraction
     independent = sequential.log_e_beyond(evidence.n, evidence.k, p0)
-    within = sequential.log_e_within(evidence.n, evidence.k_at_most, p0)
+    within = sequential.log_e_within(evidence.n, evidence.k_at_most, pass_fraction(evidence.metric, p0))
     return Weight(
         beyond=betting.log_e(windows.log_wealth) if overdispersed else independent,
         within=within / phi if overdispersed else within,

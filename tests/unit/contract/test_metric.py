@@ -1,7 +1,7 @@
 """Metrics: units, which way is worse, and the limit that a baseline sets."""
 
 import pytest
-from backstay_contract.metric import ERROR_RATE_FLOOR, KINDS, MetricName, limit_of
+from backstay_contract.metric import ERROR_RATE_FLOOR, ERROR_RATE_PASS_FLOOR, KINDS, MetricName, limit_of, pass_fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +55,7 @@ def test_the_limit_of_the_error_rate_is_a_fraction_and_never_forbids_a_single_er
         (MetricName.P99_LATENCY, 420.0, 2.0, 840.0),
         (MetricName.TTFT_P99, 90.0, 1.5, 135.0),
         (MetricName.TOKENS_PER_SECOND, 60.0, 1.5, 40.0),
-        (MetricName.ERROR_RATE, 0.0, 2.0, 0.01),
+        (MetricName.ERROR_RATE, 0.0, 2.0, 0.002),
         (MetricName.ERROR_RATE, 0.02, 2.0, 0.04),
         (MetricName.ERROR_RATE, 0.8, 2.0, 1.0),
         (MetricName.PERPLEXITY, 14.0, 1.1, 14.0 * 1.1),
@@ -63,3 +63,14 @@ def test_the_limit_of_the_error_rate_is_a_fraction_and_never_forbids_a_single_er
 )
 def test_limit_is_baseline_times_tolerance(metric: MetricName, value: float, tolerance: float, limit: float) -> None:
     assert limit_of(metric, value, tolerance) == limit
+
+
+@given(st.sampled_from(list(MetricName)), st.floats(1e-3, 1))
+def test_a_pass_never_excludes_less_than_the_limit_allows(metric: MetricName, allowed: float) -> None:
+    assert pass_fraction(metric, allowed) >= allowed
+
+
+def test_only_an_error_rate_passes_by_a_coarser_fraction_than_it_breaches() -> None:
+    assert {metric: pass_fraction(metric, ERROR_RATE_FLOOR) for metric in MetricName} == {
+        metric: ERROR_RATE_PASS_FLOOR if metric is MetricName.ERROR_RATE else ERROR_RATE_FLOOR for metric in MetricName
+    }

@@ -152,7 +152,7 @@ def test_two_resources_have_different_tokens() -> None:
 
 def test_limits_travel_to_the_pod_in_the_metrics_units() -> None:
     (serve,) = pod(GPU)["containers"]
-    assert json.loads(env(serve)[Env.LIMITS]) == {"p99LatencyMs": 840.0, "errorRate": 0.01}
+    assert json.loads(env(serve)[Env.LIMITS]) == {"p99LatencyMs": 840.0, "errorRate": 0.002}
     assert env(pod(CPU)["containers"][0])[Env.LIMITS] == "{}"
 
 
