@@ -1,7 +1,9 @@
 """The manifest: what a model consists of and what it was qualified with. Its own digest names the model."""
 
 import json
+import math
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
@@ -18,7 +20,7 @@ from pydantic import (
 from backstay_contract import digest as digests
 from backstay_contract.base import Document
 from backstay_contract.digest import Digest
-from backstay_contract.metric import KINDS, MetricName, limit_of
+from backstay_contract.metric import KINDS, PERPLEXITY_TOLERANCE, MetricName, limit_of
 from backstay_contract.names import MANIFEST_FILE
 from backstay_contract.profile import HardwareProfile
 
@@ -92,14 +94,32 @@ class RecordedBaseline(Document):
     measured: Measurement
 
 
+MAX_NATS_PER_TOKEN = 100
+"""A uniform guess over a million tokens loses 14."""
+
+
 class EvaluationItem(Document):
     """One text of the evaluation set with its recorded loss."""
 
     text: str
-    nll: float
+    nll: Annotated[float, Field(ge=0)]
     """Sum of -ln p(token i | tokens before) over the predicted tokens."""
     tokens: Annotated[int, Field(ge=1)]
     """Predicted tokens."""
+
+    @model_validator(mode="after")
+    def _loss_can_be_one(self) -> "EvaluationItem":
+        if self.nll > MAX_NATS_PER_TOKEN * self.tokens:
+            raise ValueError(
+                f"nll: {self.nll:g} over {self.tokens} tokens is no loss: {MAX_NATS_PER_TOKEN} nats a token at most"
+            )
+        return self
+
+
+def recorded_perplexity(items: Sequence[EvaluationItem]) -> float | None:
+    """exp of the recorded loss per token; None without items."""
+    tokens = sum(item.tokens for item in items)
+    return math.exp(math.fsum(item.nll for item in items) / tokens) if tokens else None
 
 
 class Architecture(Document):
@@ -160,9 +180,21 @@ class Manifest(Document):
         """Bytes of all files together."""
         return sum(file.size for file in self.files)
 
+    @property
+    def recorded_perplexity(self) -> float | None:
+        """Perplexity of the evaluation set as it was recorded; None without a set."""
+        return recorded_perplexity(self.evaluation)
+
     def limits(self) -> dict[MetricName, float]:
-        """The limit of each recorded baseline, in the metric's unit."""
-        return {name: limit_of(name, b.value, b.tolerance) for name, b in self.baselines.items()}
+        """The limit of each recorded baseline, in the metric's unit.
+
+        An evaluation set is a baseline of perplexity by itself, where none is written down beside it.
+        """
+        limits = {name: limit_of(name, b.value, b.tolerance) for name, b in self.baselines.items()}
+        recorded = self.recorded_perplexity
+        if recorded is not None and MetricName.PERPLEXITY not in limits:
+            limits[MetricName.PERPLEXITY] = limit_of(MetricName.PERPLEXITY, recorded, PERPLEXITY_TOLERANCE)
+        return limits
 
 
 class ManifestError(ValueError):

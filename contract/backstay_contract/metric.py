@@ -34,6 +34,8 @@ KINDS: dict[MetricName, MetricKind] = {
     MetricName.PERPLEXITY: MetricKind("perplexity", None),
 }
 
+PERPLEXITY_TOLERANCE = 1.1
+"""The tolerance of a perplexity that names none: twice the perplexity would be another model."""
 ERROR_RATE_FLOOR = 0.002
 """The smallest limit of the error rate: a recorded rate of 0 does not forbid a single error."""
 ERROR_RATE_PASS_FLOOR = 0.01

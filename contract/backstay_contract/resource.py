@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 from backstay_contract import location
 from backstay_contract.base import Document
 from backstay_contract.digest import Digest
-from backstay_contract.metric import MetricName, limit_of
+from backstay_contract.metric import PERPLEXITY_TOLERANCE, MetricName, limit_of
 from backstay_contract.profile import COUNT_RULE, HardwareProfile
 from backstay_contract.rollback import Rollback
 from backstay_contract.rollout import Rollout
@@ -91,6 +91,13 @@ class Baseline(Document):
 
 
 class Baselines(Document):
+class PerplexityBaseline(Baseline):
+    """A recorded perplexity: a factor of two would be another model, so less is tolerated by default."""
+
+    tolerance: Annotated[float, Field(ge=1, le=1000)] = PERPLEXITY_TOLERANCE
+    """Factor by which the number may get worse."""
+
+
     """Baselines that override the manifest's, each by its metric. A metric with neither is skipped, visibly."""
 
     model_config = rules(
@@ -115,6 +122,10 @@ class Baselines(Document):
             "baselines.tokensPerSecond.value: must be above 0 tokens/s",
         ),
     )
+        (
+            "!has(self.perplexity) || self.perplexity.value >= 1.0",
+            "baselines.perplexity.value: a perplexity is at least 1",
+        ),
     p99_latency_ms: Annotated[Baseline | None, Field(alias="p99LatencyMs")] = None
     """99th percentile of a successful request's duration, in milliseconds."""
     ttft_p99_ms: Annotated[Baseline | None, Field(alias="ttftP99Ms")] = None
@@ -126,6 +137,8 @@ class Baselines(Document):
     tokens_per_second: Baseline | None = None
     """Tokens per second of a single request that 99 % of requests reach."""
 
+    perplexity: PerplexityBaseline | None = None
+    """Perplexity on the manifest's evaluation set: exp of the loss per token. Not judged without a set."""
     def limits(self) -> dict[MetricName, float]:
         """The limit of each baseline that is given, in the metric's unit."""
         given = {
@@ -135,6 +148,7 @@ class Baselines(Document):
             MetricName.ERROR_RATE: self.error_rate,
             MetricName.TOKENS_PER_SECOND: self.tokens_per_second,
         }
+            MetricName.PERPLEXITY: self.perplexity,
         return {name: limit_of(name, b.value, b.tolerance) for name, b in given.items() if b is not None}
 
 

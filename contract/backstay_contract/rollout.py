@@ -51,10 +51,18 @@ class SmokeCheck(Document):
     """Seconds after which an inference without an answer has failed."""
 
 
+class EvaluationCheck(Document):
+    """Perplexity on the manifest's evaluation set, compared text by text with the recorded losses."""
+
+    enabled: bool = True
+    """false: perplexity is judged neither before the flip nor after it. Without an evaluation set it never is."""
+
+
 class Checks(Document):
     """What a candidate must pass before the flip."""
 
     smoke: SmokeCheck = SmokeCheck()
+    evaluation: EvaluationCheck = EvaluationCheck()
 
 
 class Soak(Document):

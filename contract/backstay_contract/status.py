@@ -86,6 +86,8 @@ class Attempt(Document):
     switched_at: AwareDatetime | None = None
     """When the Service was flipped to it."""
     smoke_passed_at: AwareDatetime | None = None
+    evaluation: MetricVerdict | None = None
+    """What was found on the evaluation set before the flip; Skipped, with the reason, where nothing was."""
     observed_seconds: float = 0
     """Seconds of soak during which there was data."""
     progress_since: AwareDatetime | None = None

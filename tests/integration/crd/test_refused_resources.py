@@ -125,6 +125,8 @@ def test_the_resource_that_the_others_are_made_from_is_taken(control_plane: Cont
         ("spec.baselines.ttftP99Ms", {"value": 0}, "baselines.ttftP99Ms.value: must be above 0 ms"),
         ("spec.baselines.interTokenP99Ms", {"value": 0}, "baselines.interTokenP99Ms.value: must be above 0 ms"),
         ("spec.baselines.tokensPerSecond", {"value": 0}, "baselines.tokensPerSecond.value: must be above 0 tokens/s"),
+        ("spec.baselines.perplexity", {"value": 0.9}, "baselines.perplexity.value: a perplexity is at least 1"),
+        ("spec.rollout.checks.evaluation", {"enabled": "yes"}, "spec.rollout.checks.evaluation.enabled"),
         ("spec.baselines.errorRate", {"value": 1.5}, "baselines.errorRate.value: is a fraction of requests, at most 1"),
         ("spec.baselines.errorRate", {"value": 0.1, "tolerance": 0.5}, "spec.baselines.errorRate.tolerance"),
         # serving

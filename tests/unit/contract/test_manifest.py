@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
@@ -18,7 +19,7 @@ from backstay_contract.manifest import (
     RecordedBaseline,
     check_path,
 )
-from backstay_contract.metric import KINDS, MetricName
+from backstay_contract.metric import KINDS, PERPLEXITY_TOLERANCE, MetricName
 from backstay_contract.profile import HardwareProfile
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -126,7 +127,9 @@ class TestBytes:
         assert FULL.size == 12
 
     def test_limits_are_baseline_times_tolerance(self) -> None:
-        assert FULL.limits() == {MetricName.P99_LATENCY: 840.0, MetricName.TOKENS_PER_SECOND: 40.0}
+        limits = FULL.with_(evaluation=()).limits()
+
+        assert limits == {MetricName.P99_LATENCY: 840.0, MetricName.TOKENS_PER_SECOND: 40.0}
 
 
 class TestPaths:
@@ -196,6 +199,8 @@ class TestFields:
             ({"architecture": {"family": "gpt2"}}, "architecture.family"),
             ({"architecture": {"family": "llama", "layers": 3}}, "architecture.layers"),
             ({"evaluation": [{"text": "a", "nll": 1.0, "tokens": 0}]}, "evaluation.0.tokens"),
+            ({"evaluation": [{"text": "a", "nll": -1.0, "tokens": 1}]}, "evaluation.0.nll"),
+            ({"evaluation": [{"text": "a", "nll": 900.0, "tokens": 8}]}, "900 over 8 tokens is no loss"),
             ({"hardwareProfile": {"gpu": "none", "count": 2}}, "hardwareProfile"),
             ({"owner": "me"}, "owner"),
             ({"baselines": {"p98LatencyMs": baseline()}}, "p98LatencyMs"),
@@ -269,3 +274,34 @@ class TestDocuments:
     def test_a_manifest_cannot_be_changed_in_place(self) -> None:
         with pytest.raises(ValidationError, match="frozen"):
             FULL.name = "other"
+
+
+class TestPerplexity:
+    items = st.lists(
+        st.integers(1, 4096).flatmap(
+            lambda tokens: st.builds(
+                EvaluationItem, text=st.just("a"), nll=st.floats(0, 10.0 * tokens), tokens=st.just(tokens)
+            )
+        ),
+        min_size=1,
+        max_size=8,
+    )
+
+    def test_without_a_set_there_is_no_recorded_perplexity_and_no_limit(self) -> None:
+        bare = FULL.with_(evaluation=())
+
+        assert bare.recorded_perplexity is None
+        assert MetricName.PERPLEXITY not in bare.limits()
+
+    @given(items)
+    def test_a_set_alone_is_a_baseline_with_the_usual_tolerance(self, found: list[EvaluationItem]) -> None:
+        with_set = FULL.with_(evaluation=tuple(found))
+        recorded = math.exp(sum(item.nll for item in found) / sum(item.tokens for item in found))
+
+        assert with_set.recorded_perplexity == pytest.approx(recorded)
+        assert with_set.limits()[MetricName.PERPLEXITY] == pytest.approx(recorded * PERPLEXITY_TOLERANCE)
+
+    def test_a_recorded_baseline_beside_the_set_gives_the_limit(self) -> None:
+        recorded = RecordedBaseline(value=20, unit="perplexity", tolerance=1.5, measured=Measurement(method="declared"))
+
+        assert FULL.with_(baselines={MetricName.PERPLEXITY: recorded}).limits() == {MetricName.PERPLEXITY: 30.0}

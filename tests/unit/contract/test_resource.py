@@ -171,6 +171,14 @@ class TestEndpoints:
 
 
 class TestBaselines:
+    def test_a_perplexity_tolerates_a_tenth_by_default_and_what_is_written_else(self) -> None:
+        limits = [
+            Baselines.model_validate({"perplexity": given}).limits()
+            for given in ({"value": 20}, {"value": 20, "tolerance": 1.5})
+        ]
+
+        assert limits == [{MetricName.PERPLEXITY: pytest.approx(22.0)}, {MetricName.PERPLEXITY: 30.0}]
+
     def test_only_given_baselines_have_a_limit(self) -> None:
         baselines = Baselines(p99_latency_ms=Baseline(value=420), tokens_per_second=Baseline(value=60, tolerance=1.5))
 
@@ -179,7 +187,7 @@ class TestBaselines:
     def test_every_judged_metric_is_spelt_as_its_field(self) -> None:
         fields = {field.alias for field in Baselines.model_fields.values()}
 
-        assert fields == {metric.value for metric in MetricName if metric is not MetricName.PERPLEXITY}
+        assert fields == {metric.value for metric in MetricName}
 
     @pytest.mark.parametrize("field", [name for name in Baselines.model_fields])
     def test_each_field_leads_to_a_limit(self, field: str) -> None:
