@@ -69,6 +69,8 @@ class Env:
     STORAGE_REGION = "BACKSTAY_STORAGE_REGION"
     STORAGE_CREDENTIALS = "BACKSTAY_STORAGE_CREDENTIALS"
     """Folder with the files accessKey and secretKey, mounted from the Secret; read again at each fetch."""
+    CACHE_BYTES = "BACKSTAY_CACHE_BYTES"
+    """Bytes that all models in the models folder may take together."""
     HARDWARE_PROFILE = "BACKSTAY_HARDWARE_PROFILE"
     """JSON of the resource's hardware profile."""
     LIMITS = "BACKSTAY_LIMITS"
@@ -126,8 +128,6 @@ class RuntimeMetric:
     KV_USED = "backstay_kv_blocks_used"
     KV_TOTAL = "backstay_kv_blocks"
     LOAD_SECONDS = "backstay_model_load_seconds"
-    MODE = "backstay_mode"
-    """label mode: each of backstay_contract.mode.Mode; 1 for the present one."""
     EVALUATION_ROUNDS = "backstay_evaluation_rounds_total"
     """Times that the whole evaluation set was computed."""
     EVALUATION_NLL = "backstay_evaluation_nll_total"
@@ -146,6 +146,8 @@ class RuntimeMetric:
     """Its standard error, from the differences between the texts."""
     EVALUATION_DEGREES = "backstay_evaluation_excess_degrees"
     """Degrees of freedom of that error."""
+    MODE = "backstay_mode"
+    """label mode: each of backstay_contract.mode.Mode; 1 for the present one."""
     BUILD_INFO = "backstay_build_info"
 
 
@@ -174,3 +176,8 @@ def deployment(resource: str, colour: str) -> str:
 def preview(resource: str) -> str:
     """Name of the Service that selects the candidate."""
     return f"{resource}-preview"
+
+
+def pods_of(resource: str, colour: str) -> str:
+    """The label selector of a colour's pods, as text: what autoscalers count is the active colour's."""
+    return f"{Label.RESOURCE}={resource},{Label.COLOUR}={colour}"

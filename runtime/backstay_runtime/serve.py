@@ -23,6 +23,7 @@ from backstay_runtime.api.app import create_app, guarded
 from backstay_runtime.api.control import create_control
 from backstay_runtime.api.service import Service
 from backstay_runtime.folder import GiveUpError, open_model
+from backstay_runtime.hold import hold
 from backstay_runtime.identity import Identity
 from backstay_runtime.server import Ending, listen, make_server, run_servers
 from backstay_runtime.settings import Settings, SettingsError
@@ -79,6 +80,7 @@ def _check_hardware(read: Settings) -> None:
 async def serve(read: Settings) -> int:
     """Serves on both ports from the start, answering `loading` until the model is there."""
     _check_hardware(read)
+    hold(read.folder)
     manifest, digest = await asyncio.to_thread(open_model, read.folder, read.digest)
     identity = Identity(read.name or manifest.name, read.version or manifest.version, digest)
     runtime_version = importlib.metadata.version("backstay-runtime")

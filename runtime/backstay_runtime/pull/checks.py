@@ -38,15 +38,15 @@ def check_manifest(data: bytes, digest: str) -> Manifest:
         raise PullError(GaveUp.MANIFEST_INVALID, str(error), path=MANIFEST_FILE) from None
 
 
-def check_space(folder: Path, need: int, free: int) -> None:
-    """Raises PullError (InsufficientStorage) unless `need` bytes more fit into the volume's `free` ones."""
-    if need > 0 and need + RESERVE_BYTES > free:
-        raise PullError(
-            GaveUp.INSUFFICIENT_STORAGE,
-            f"{folder}: need={need + RESERVE_BYTES} free={free} bytes; give the pod's models volume more room",
-            expected=str(need + RESERVE_BYTES),
-            actual=str(free),
-        )
+def no_room(folder: Path, need: int, free: int, held: int) -> PullError:
+    """The models volume cannot take `need` more bytes. `held`: bytes of other models there that are in use."""
+    beside = f", {held} bytes are held by models in use" if held else ""
+    return PullError(
+        GaveUp.INSUFFICIENT_STORAGE,
+        f"{folder}: need={need} free={free} bytes{beside}; give the models volume (storage.cache.size) more room",
+        expected=str(need),
+        actual=str(free),
+    )
 
 
 def check_profile(asked: HardwareProfile | None, qualified: HardwareProfile) -> None:

@@ -9,6 +9,7 @@ import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -27,6 +28,8 @@ from backstay_runtime.pull.retry import Backoff, Retries
 from backstay_runtime.pull.storage import Storage
 
 Result = TypeVar("Result")
+Room = Callable[[int, int], AbstractContextManager[None]]
+"""room(bytes still to be written, bytes of the model)"""
 
 MIB = 1024 * 1024
 ROUNDS = 3
@@ -60,19 +63,21 @@ class Download:
         """The first MAX_BYTES + 1 bytes of manifest.json, unchecked. Raises PullError."""
         return self._retries().call(lambda: self._storage.small(MANIFEST_FILE, MAX_BYTES))
 
-    def run(self, manifest: Manifest, check_space: Callable[[int], None]) -> None:
+    def run(self, manifest: Manifest, room: Room) -> None:
         """Leaves every file whole, with the manifest's digest, in the partial folder.
 
-        `check_space(bytes)` is called with the bytes still to be written, before the first is asked for. Raises
-        PullError.
+        Room is made before the first byte is asked for, and kept by giving the files their sizes. Raises PullError.
         """
         files: Sequence[ModelFile] = manifest.files
         for turn in range(ROUNDS):
             fetches = self._look_up(files)
-            if turn == 0:
+            if turn > 0:
+                self._place(fetches)
+            else:
                 have = sum(fetch.have for fetch in fetches)
                 self._progress.expect(manifest.size, have)
-                check_space(manifest.size - have)
+                with room(manifest.size - have, manifest.size):
+                    self._place(fetches)
             self._fetch(fetches)
             files = [fetch.file for fetch in fetches if not fetch.whole]
             if not files:
@@ -100,13 +105,16 @@ class Download:
             raise mismatch(file.path, f"{file.size} bytes", f"{facts.size} bytes", what="size")
         return FileFetch(file, facts, self._partial.have(file.path, facts.etag, file.size))
 
+    def _place(self, fetches: Iterable[FileFetch]) -> None:
+        for fetch in fetches:
+            self._partial.start(fetch.file.path, fetch.file.size)
+
     def _fetch(self, fetches: Iterable[FileFetch]) -> None:
         with (
             ThreadPoolExecutor(self._options.requests, "get") as getting,
             ThreadPoolExecutor(self._options.hashers, "hash") as hashing,
         ):
             for fetch in fetches:
-                self._partial.start(fetch.file.path, fetch.file.size)
                 for piece in fetch.pieces(self._options.piece_bytes):
                     getting.submit(self._guarded, self._get, fetch, piece)
                 hashing.submit(self._guarded, self._hash, fetch)

@@ -28,7 +28,8 @@ Brings the model that the environment names into the models folder, verified aga
   BACKSTAY_STORAGE_ENDPOINT       http(s)://HOST[:PORT]
   BACKSTAY_STORAGE_REGION         default us-east-1
   BACKSTAY_STORAGE_CREDENTIALS    folder with the files accessKey and secretKey; unset: anonymous
-  BACKSTAY_MODELS_FOLDER          default /models
+  BACKSTAY_MODELS_FOLDER          default /models; a folder that pods share is a cache: each digest is fetched once
+  BACKSTAY_CACHE_BYTES            bytes that all models in it may take; those that nobody uses go first
   BACKSTAY_HARDWARE_PROFILE       JSON of the resource's hardware profile; compared with the manifest's
   BACKSTAY_TERMINATION_LOG        default /dev/termination-log
   BACKSTAY_ALLOW_LOOPBACK_STORAGE 1 allows a loopback endpoint: for development only

@@ -1,7 +1,6 @@
 """The sequence of a pull: verified model in the models folder, or a PullError."""
 
 import errno
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,10 +8,11 @@ from backstay_contract.names import MANIFEST_FILE
 from backstay_contract.termination import GaveUp
 
 from backstay_runtime.pull import install, verify
-from backstay_runtime.pull.checks import check_manifest, check_profile, check_space
+from backstay_runtime.pull.cache import Cache
+from backstay_runtime.pull.checks import check_manifest, check_profile
 from backstay_runtime.pull.download import Download, Options
 from backstay_runtime.pull.errors import PullError
-from backstay_runtime.pull.lock import locked
+from backstay_runtime.pull.lock import lock_file, waiting_for
 from backstay_runtime.pull.log import Log
 from backstay_runtime.pull.partial import Partial
 from backstay_runtime.pull.progress import Progress, report
@@ -39,8 +39,10 @@ def pull(settings: Settings, storage: Storage, options: Options, log: Log) -> Ou
     final = settings.models / settings.hex_digest
     try:
         settings.models.mkdir(parents=True, exist_ok=True)
-        with locked(settings.models, settings.hex_digest, log):
-            return _installed(settings, final, log) or _fetched(settings, storage, final, options, log)
+        with waiting_for(lock_file(settings.models, settings.hex_digest), log, "another pod pulls this digest"):
+            cache = Cache(settings.models, settings.hex_digest, settings.cache_bytes, log)
+            cache.note_use()
+            return _installed(settings, final, log) or _fetched(settings, storage, cache, options, log)
     except OSError as error:
         raise _disk_error(error, settings.models) from error
 
@@ -60,7 +62,8 @@ def _installed(settings: Settings, final: Path, log: Log) -> Outcome | None:
     return None
 
 
-def _fetched(settings: Settings, storage: Storage, final: Path, options: Options, log: Log) -> Outcome:
+def _fetched(settings: Settings, storage: Storage, cache: Cache, options: Options, log: Log) -> Outcome:
+    final = settings.models / settings.hex_digest
     partial = Partial(settings.models, settings.hex_digest)
     with Progress(log) as progress:
         download = Download(storage, partial, options, progress, log)
@@ -76,7 +79,7 @@ def _fetched(settings: Settings, storage: Storage, final: Path, options: Options
         )
         try:
             partial.open(file.path for file in manifest.files)
-            download.run(manifest, lambda need: check_space(settings.models, need, _free(settings.models)))
+            download.run(manifest, cache.room)
         except PullError as error:
             if error.termination.reason is GaveUp.DIGEST_MISMATCH:
                 partial.discard()
@@ -90,12 +93,6 @@ def _fetched(settings: Settings, storage: Storage, final: Path, options: Options
     log("model is whole", digest=settings.digest, bytes=counts.total, resumed=counts.resumed,
         fetched=counts.fetched, seconds=round(seconds, 3), mb_per_second=said.mb_per_second)  # fmt: skip
     return Outcome(final, counts.total, counts.fetched, counts.resumed, seconds)
-
-
-def _free(folder: Path) -> int:
-    """Bytes that an ordinary user may still write on the folder's volume."""
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
 
 
 def _disk_error(error: OSError, models: Path) -> PullError:

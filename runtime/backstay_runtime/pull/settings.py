@@ -38,6 +38,8 @@ class Settings:
     models: Path
     profile: HardwareProfile | None
     allow_loopback: bool = False
+    cache_bytes: int | None = None
+    """Bytes that all models in the models folder may take together; None: what its disk holds."""
 
     @property
     def hex_digest(self) -> str:
@@ -60,6 +62,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         models=Path(env.get(Env.MODELS_FOLDER) or names.Path.MODELS),
         profile=_profile(env.get(Env.HARDWARE_PROFILE)),
         allow_loopback=env.get(ALLOW_LOOPBACK) == "1",
+        cache_bytes=_whole(env, Env.CACHE_BYTES),
     )
 
 
@@ -72,6 +75,15 @@ def _need(env: Mapping[str, str], variable: str) -> str:
     if not value:
         raise _invalid(variable, "is not set; the operator sets it from spec.model")
     return value
+
+
+def _whole(env: Mapping[str, str], variable: str) -> int | None:
+    text = env.get(variable, "")
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        raise _invalid(variable, f"{text!r} is no whole number of bytes above 0")
+    return int(text)
 
 
 def _location(uri: str) -> Location:

@@ -1,13 +1,11 @@
 """What is checked before a weight byte is asked for."""
 
-from pathlib import Path
-
 import pytest
 from backstay_contract import manifest as manifests
 from backstay_contract.manifest import MAX_BYTES
 from backstay_contract.profile import HardwareProfile
 from backstay_contract.termination import GaveUp, Termination
-from backstay_runtime.pull.checks import RESERVE_BYTES, check_manifest, check_profile, check_space
+from backstay_runtime.pull.checks import check_manifest, check_profile
 from backstay_runtime.pull.errors import PullError
 
 from .fakes import manifest_bytes
@@ -44,18 +42,6 @@ def test_a_huge_manifest_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(PullError, match=str(MAX_BYTES)) as caught:
         check_manifest(data, manifests.digest_of(data))
     assert given_up(caught).reason is GaveUp.MANIFEST_INVALID
-
-
-@pytest.mark.case("T30")
-def test_no_room_says_need_and_free() -> None:
-    with pytest.raises(PullError, match=rf"need={100 + RESERVE_BYTES} free=99") as caught:
-        check_space(Path("/models"), 100, 99)
-    assert given_up(caught).reason is GaveUp.INSUFFICIENT_STORAGE
-
-
-def test_room_for_the_files_and_the_reserve_is_enough() -> None:
-    check_space(Path("/models"), 100, 100 + RESERVE_BYTES)
-    check_space(Path("/models"), 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_hardware_is_also_compared_when_the_model_is_there_already(tmp_path: Pat
 
 
 def test_no_room_ends_the_pull_before_a_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("backstay_runtime.pull.pull._free", lambda folder: 1000)
+    monkeypatch.setattr("backstay_runtime.pull.cache.free", lambda folder: 1000)
     storage = model_in_storage()
     assert given_up(storage, tmp_path).reason is GaveUp.INSUFFICIENT_STORAGE
     assert storage.requests == []
