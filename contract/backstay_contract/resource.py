@@ -6,6 +6,7 @@ from pydantic import Field, StringConstraints
 
 from backstay_contract import location
 from backstay_contract.base import Document
+from backstay_contract.cache import NODE_ALLOWED, Cache
 from backstay_contract.digest import Digest
 from backstay_contract.metric import PERPLEXITY_TOLERANCE, MetricName, limit_of
 from backstay_contract.profile import COUNT_RULE, HardwareProfile
@@ -52,6 +53,7 @@ class Storage(Document):
     """S3 region; MinIO does not care."""
     secret_ref: SecretRef | None = None
     """Secret with the keys accessKey and secretKey; without it objects are read anonymously."""
+    cache: Cache = Cache()
 
 
 class Model(Document):
@@ -171,6 +173,9 @@ class ModelDeploymentSpec(Document):
     rollback: Rollback = Rollback()
 
 
-def parse_spec(spec: dict[str, Any]) -> ModelDeploymentSpec:
-    """The spec in a resource's JSON. Raises pydantic.ValidationError, naming the field."""
-    return ModelDeploymentSpec.model_validate(spec)
+def parse_spec(spec: dict[str, Any], *, node_cache: bool = True) -> ModelDeploymentSpec:
+    """The spec in a resource's JSON; `node_cache`: whether pods may share a folder of their node.
+
+    Raises pydantic.ValidationError, naming the field.
+    """
+    return ModelDeploymentSpec.model_validate(spec, context={NODE_ALLOWED: node_cache})

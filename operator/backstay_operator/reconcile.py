@@ -71,7 +71,7 @@ class Reconciler:
         if resource.deleting_since is not None:
             return await self._teardown.step(resource, self._clock())
         try:
-            spec = resource.spec()
+            spec = resource.spec(node_cache=self._settings.node_cache)
         except ValidationError as error:
             said = resources.sentence(error)
             event = Event(f"spec.{resource.generation}", Reason.SPEC_INVALID, said, warning=True)

@@ -39,9 +39,9 @@ class Resource:
         """Whether our finalizer holds it."""
         return FINALIZER in self.finalizers
 
-    def spec(self) -> ModelDeploymentSpec:
-        """Raises pydantic.ValidationError where the stored spec is not valid under this version."""
-        return parse_spec(self.body.get("spec") or {})
+    def spec(self, *, node_cache: bool) -> ModelDeploymentSpec:
+        """Raises pydantic.ValidationError where the stored spec is not valid under this version and its settings."""
+        return parse_spec(self.body.get("spec") or {}, node_cache=node_cache)
 
     def status(self) -> ModelDeploymentStatus:
         """Raises pydantic.ValidationError where the stored status is not one."""

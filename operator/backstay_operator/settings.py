@@ -24,6 +24,8 @@ class Settings:
     log_format: str = "json"
     health_port: int = 8080
     metrics_port: int = 9100
+    node_cache: bool = False
+    """Whether pods may keep models in a folder of their node (storage.cache.kind Node)."""
     workers: int = 8
     """Resources that are worked on at the same time."""
     resync_seconds: float = 90.0
@@ -45,6 +47,7 @@ def read(env: Mapping[str, str]) -> Settings:
         log_format=_choice(env, "BACKSTAY_LOG_FORMAT", ("json", "text")),
         health_port=_number(env, "BACKSTAY_HEALTH_PORT", Settings.health_port, 65535),
         metrics_port=_number(env, "BACKSTAY_METRICS_PORT", Settings.metrics_port, 65535),
+        node_cache=_choice(env, "BACKSTAY_NODE_CACHE", ("false", "true")) == "true",
         workers=_number(env, "BACKSTAY_WORKERS", Settings.workers, 256),
         resync_seconds=float(_number(env, "BACKSTAY_RESYNC_SECONDS", int(Settings.resync_seconds), 3600)),
         instance=env.get("POD_NAME") or env.get("HOSTNAME") or Settings.instance,

@@ -2,6 +2,7 @@
 
 import json
 
+from backstay_contract.cache import NODE_FOLDER, Cache, CacheKind
 from backstay_contract.names import Env, Key, Path, Port
 from backstay_contract.profile import NO_GPU
 from backstay_contract.resource import ModelDeploymentSpec
@@ -29,7 +30,7 @@ def grace_seconds(spec: ModelDeploymentSpec) -> int:
     return max(LEAST_GRACE_SECONDS, spec.rollout.drain_timeout_seconds)
 
 
-def pull(spec: ModelDeploymentSpec, image: str) -> Json:
+def pull(spec: ModelDeploymentSpec, image: str, namespace: str) -> Json:
     """The init container: the only one that sees storage credentials, as files."""
     storage = spec.model.storage
     env = _model_env(spec) | {
@@ -37,7 +38,9 @@ def pull(spec: ModelDeploymentSpec, image: str) -> Json:
         Env.STORAGE_ENDPOINT: storage.endpoint,
         Env.STORAGE_REGION: storage.region,
     }
-    mounts = [_mount(MODELS_VOLUME, Path.MODELS), _mount(SCRATCH_VOLUME, "/tmp")]  # noqa: S108 - an emptyDir of its own
+    if storage.cache.size_bytes is not None:
+        env[Env.CACHE_BYTES] = str(storage.cache.size_bytes)
+    mounts = [_models(spec, namespace), _mount(SCRATCH_VOLUME, "/tmp")]  # noqa: S108 - an emptyDir of its own
     if storage.secret_ref is not None:
         env[Env.STORAGE_CREDENTIALS] = Path.CREDENTIALS
         mounts.append(_mount(CREDENTIALS_VOLUME, Path.CREDENTIALS, read_only=True))
@@ -48,7 +51,7 @@ def pull(spec: ModelDeploymentSpec, image: str) -> Json:
     }
 
 
-def serve(spec: ModelDeploymentSpec, image: str, token_hash: str) -> Json:
+def serve(spec: ModelDeploymentSpec, image: str, namespace: str, token_hash: str) -> Json:
     """The serving container."""
     serving = spec.serving
     limits = {str(metric): limit for metric, limit in spec.baselines.limits().items()}
@@ -68,7 +71,7 @@ def serve(spec: ModelDeploymentSpec, image: str, token_hash: str) -> Json:
     if serving.threads is not None:
         env[Env.THREADS] = str(serving.threads)
     mounts = [
-        _mount(MODELS_VOLUME, Path.MODELS, read_only=True),
+        _models(spec, namespace) | {"readOnly": True},
         _mount(SCRATCH_VOLUME, "/tmp"),  # noqa: S108 - an emptyDir of its own
     ]
     return {
@@ -133,6 +136,22 @@ def _mount(name: str, path: str, *, read_only: bool = False) -> Json:
     return {"name": name, "mountPath": path} | ({"readOnly": True} if read_only else {})
 
 
+def _models(spec: ModelDeploymentSpec, namespace: str) -> Json:
+    """The models folder. On a node each namespace sees its own only: its users may run images of their own there."""
+    mount = _mount(MODELS_VOLUME, Path.MODELS)
+    return mount | {"subPath": namespace} if spec.model.storage.cache.kind is CacheKind.NODE else mount
+
+
+def _models_volume(cache: Cache) -> Json:
+    match cache.kind:
+        case CacheKind.NODE:
+            return {"hostPath": {"path": NODE_FOLDER, "type": "Directory"}}
+        case CacheKind.CLAIM:
+            return {"persistentVolumeClaim": {"claimName": cache.claim_name}}
+        case CacheKind.POD:
+            return {"emptyDir": {} if cache.size is None else {"sizeLimit": cache.size}}
+
+
 def _resources(spec: ModelDeploymentSpec, *, gpus: bool) -> Json:
     asked = spec.serving.resources.to_json()
     body: Json = {part: values for part, values in asked.items() if values}
@@ -145,7 +164,8 @@ def _resources(spec: ModelDeploymentSpec, *, gpus: bool) -> Json:
 
 def volumes(spec: ModelDeploymentSpec) -> list[Json]:
     """The pod's volumes; of the Secret only the two keys, and only as files."""
-    body: list[Json] = [{"name": MODELS_VOLUME, "emptyDir": {}}, {"name": SCRATCH_VOLUME, "emptyDir": {}}]
+    models = _models_volume(spec.model.storage.cache)
+    body: list[Json] = [{"name": MODELS_VOLUME, **models}, {"name": SCRATCH_VOLUME, "emptyDir": {}}]
     secret = spec.model.storage.secret_ref
     if secret is not None:
         items = [{"key": key, "path": key} for key in (Key.ACCESS, Key.SECRET)]

@@ -59,13 +59,13 @@ def deployment(
                     "labels": owner.labels() | labels | {Label.COMPONENT: "runtime", ATTEMPT_LABEL: attempt},
                     "annotations": annotations | _scraping(),
                 },
-                "spec": _pod(spec, build, token_hash),
+                "spec": _pod(owner.namespace, spec, build, token_hash),
             },
         },
     }
 
 
-def _pod(spec: ModelDeploymentSpec, build: Wanted, token_hash: str) -> Json:
+def _pod(namespace: str, spec: ModelDeploymentSpec, build: Wanted, token_hash: str) -> Json:
     body: Json = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -77,8 +77,8 @@ def _pod(spec: ModelDeploymentSpec, build: Wanted, token_hash: str) -> Json:
             "fsGroup": USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "initContainers": [containers.pull(spec, build.image)],
-        "containers": [containers.serve(spec, build.image, token_hash)],
+        "initContainers": [containers.pull(spec, build.image, namespace)],
+        "containers": [containers.serve(spec, build.image, namespace, token_hash)],
         "volumes": containers.volumes(spec),
     }
     tolerations = [toleration.to_json() for toleration in spec.serving.tolerations]

@@ -206,3 +206,29 @@ def test_rendering_is_a_pure_function_of_its_arguments(replicas: int, colour: Co
     assert once() == once()
     assert once()["spec"]["replicas"] == replicas
     assert once()["metadata"]["name"] == f"chat-{colour}"
+
+
+@pytest.mark.parametrize(
+    ("cache", "volume", "mount"),
+    [
+        ({"size": "20Gi"}, {"emptyDir": {"sizeLimit": "20Gi"}}, {}),
+        ({"kind": "Claim", "claimName": "c"}, {"persistentVolumeClaim": {"claimName": "c"}}, {}),
+        (
+            {"kind": "Node"},
+            {"hostPath": {"path": "/var/lib/backstay/models", "type": "Directory"}},
+            {"subPath": "prod"},
+        ),
+    ],
+)
+def test_models_lie_where_the_spec_says_and_the_server_can_only_read_them(
+    cache: dict[str, str], volume: dict[str, Any], mount: dict[str, str]
+) -> None:
+    storage = {**MODEL["storage"], "cache": cache}  # type: ignore[dict-item]
+    pod = render({"model": {**MODEL, "storage": storage}})["spec"]["template"]["spec"]
+
+    assert pod["volumes"][0] == {"name": "models"} | volume
+    expected = {"name": "models", "mountPath": "/models"} | mount
+    assert pod["initContainers"][0]["volumeMounts"][0] == expected
+    assert pod["containers"][0]["volumeMounts"][0] == expected | {"readOnly": True}
+    sizes = [one["value"] for one in pod["initContainers"][0]["env"] if one["name"] == Env.CACHE_BYTES]
+    assert sizes == ([str(20 * 2**30)] if "size" in cache else [])
