@@ -94,6 +94,8 @@ class Attempt(Document):
     """From when the progress deadline counts; waiting for capacity, metrics or a person starts it anew."""
     last_data_at: AwareDatetime | None = None
     held_since: AwareDatetime | None = None
+    paused_since: AwareDatetime | None = None
+    """From when rollout.paused keeps it from going on; its deadlines do not run meanwhile."""
     ended_at: AwareDatetime | None = None
     """When it was decided; evidence is kept to be read."""
     outcome: str | None = None

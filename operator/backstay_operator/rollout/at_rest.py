@@ -20,7 +20,9 @@ def settle(facts: Facts) -> Step:
         said = f"{name_of(facts.wanted.version, facts.wanted.digest)}: its Deployment was deleted and is built again"
         return Step(said, reason=reason)
     name = name_of(active.version, active.digest) if active and active.digest else "nothing"
-    return Step(f"{name} serves", reason=reason)
+    if facts.pinned:
+        return Step(f"{name} serves because rollout.rollbackTo names it", reason=Reason.PINNED)
+    return Step(f"{name} serves", reason=Reason.PAUSED if facts.paused else reason)
 
 
 def refuse(facts: Facts) -> Step:

@@ -57,7 +57,7 @@ def decide(
         reason=reason,
         sentence=step.sentence,
         flip=Flip(expected=facts.observation.selector, record=step.flip) if step.flip else None,
-        events=_events(row, step, reason, facts, target) if changed else (),
+        events=_events(row, step, reason, facts, target) if changed or reason.value != status.reason else (),
         look_again=0.0 if changed or _memory_grew(status, told) else _look_again(facts, after, target),
     )
 

@@ -128,8 +128,28 @@ class Facts:
         return self.attempt is not None and bool(self.attempt.limits)
 
     @property
+    def pinned(self) -> bool:
+        """A person named the revision that shall serve, whatever the rest of the spec asks for."""
+        return bool(self.spec.rollout.rollback_to) and self.spec.rollout.rollback_to == self.wanted.revision
+
+    @property
+    def pin_is_unknown(self) -> bool:
+        """A person named a revision that cannot be built."""
+        return bool(self.spec.rollout.rollback_to) and not self.pinned
+
+    @property
+    def paused(self) -> bool:
+        """Nothing may go forward. To bring back a revision that served is no way forward."""
+        return is_paused(self.spec, self.asked, self.wanted)
+
+    @property
+    def aborted(self) -> bool:
+        """A person named the open attempt, for it to end."""
+        return self.attempt is not None and self.spec.rollout.abort == self.attempt.id
+
+    @property
     def past_deadline(self) -> bool:
-        if self.attempt is None:
+        if self.attempt is None or self.attempt.paused_since is not None:
             return False
         since = self.attempt.progress_since or self.attempt.started_at
         return (self.now - since).total_seconds() > self.spec.rollout.progress_deadline_seconds
@@ -164,7 +184,7 @@ class Facts:
 
     @property
     def held_too_long(self) -> bool:
-        if self.attempt is None or self.attempt.held_since is None:
+        if self.attempt is None or self.attempt.held_since is None or self.attempt.paused_since is not None:
             return False
         held = (self.now - self.attempt.held_since).total_seconds()
         return held > self.spec.rollout.soak.hold_timeout_seconds
@@ -197,12 +217,38 @@ def derive(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, observation
     active = _active_colour(status, observation)
     attempt = status.attempt if status.attempt is not None and status.attempt.ended_at is None else None
     asked = revision.of_spec(spec, observation.default_image, _in_use(status, observation))
+    wanted = _pinned(spec, status, asked) or asked
     verdict = None
     if attempt is not None:
+        attempt = _paused(attempt, is_paused(spec, asked, wanted), now)
         attempt, verdict = judging.advance(
             spec, attempt, observation.colours[attempt.colour], observation.look, now, active is attempt.colour
         )
-    return Facts(spec, status, observation, now, asked, asked, active, attempt, verdict)
+    return Facts(spec, status, observation, now, asked, wanted, active, attempt, verdict)
+
+
+def is_paused(spec: ModelDeploymentSpec, asked: Wanted, wanted: Wanted) -> bool:
+    return spec.rollout.paused and wanted.revision == asked.revision
+
+
+def _pinned(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, asked: Wanted) -> Wanted | None:
+    """The revision that rollout.rollbackTo names; None where it names none, or one that nobody can build."""
+    named, tried = spec.rollout.rollback_to, status.attempt
+    if named == asked.revision:
+        return asked
+    if tried is not None and tried.revision == named and tried.recipe is not None:
+        return Wanted(tried.revision, tried.recipe)
+    return revision.of_history(status.history, named)
+
+
+def _paused(attempt: Attempt, paused: bool, now: datetime) -> Attempt:
+    """The attempt with the pause in mind: when it is over, what ran before it runs anew."""
+    if paused:
+        return attempt if attempt.paused_since is not None else attempt.with_(paused_since=now)
+    if attempt.paused_since is None:
+        return attempt
+    held = now if attempt.held_since is not None else None
+    return attempt.with_(paused_since=None, progress_since=now, held_since=held)
 
 
 def _active_colour(status: ModelDeploymentStatus, observation: Observation) -> Colour | None:

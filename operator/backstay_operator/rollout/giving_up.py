@@ -21,8 +21,11 @@ from backstay_operator.rollout.wording import (
 def drop(facts: Facts) -> Step:
     attempt = open_attempt_of(facts)
     reason = Reason.SPEC_REVERTED if facts.wanted_serves else Reason.SPEC_CHANGED
+    if facts.pinned:
+        reason = Reason.PINNED
+    who = "rollout.rollbackTo names" if facts.pinned else "the spec asks for"
     return Step(
-        f"attempt {attempt.id} of {name_of(attempt.version, attempt.digest)} ends: the spec asks for "
+        f"attempt {attempt.id} of {name_of(attempt.version, attempt.digest)} ends: {who} "
         f"{name_of(facts.wanted.version, facts.wanted.digest)}",
         {"attempt": ended(facts, reason)},
         reason=reason,

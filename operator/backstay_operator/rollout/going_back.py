@@ -13,7 +13,7 @@ from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.giving_up import rejection
 from backstay_operator.rollout.observation import FlipRecord
 from backstay_operator.rollout.step import Step
-from backstay_operator.rollout.wording import ended, failure_record, name_of, open_attempt_of
+from backstay_operator.rollout.wording import ABORTED, ended, failure_record, name_of, open_attempt_of
 
 
 def go_back_breach(facts: Facts) -> Step:
@@ -33,13 +33,22 @@ def go_back_died(facts: Facts) -> Step:
     return step | {"last_failure": failure_record(facts, pod, failure)}
 
 
+def go_back_aborted(facts: Facts) -> Step:
+    """A person ended the attempt: its digest is not tried again by itself."""
+    return _go_back(facts, Reason.ABORTED, ABORTED, rejects=True)
+
+
 def go_back_reverted(facts: Facts) -> Step:
-    """A person put the spec back: nothing is rejected."""
+    """A person put the spec back, or named the previous revision: nothing is rejected."""
+    if facts.pinned:
+        return _go_back(facts, Reason.PINNED, "rollout.rollbackTo names the previous revision", rejects=False)
     return _go_back(facts, Reason.SPEC_REVERTED, "the spec was put back", rejects=False)
 
 
 def go_back_superseded(facts: Facts) -> Step:
     """A third revision is wanted: it takes the second one's colour, not the only one that is known to be good."""
+    if facts.pinned:
+        return _go_back(facts, Reason.PINNED, "rollout.rollbackTo names a third revision", rejects=False)
     return _go_back(facts, Reason.SUPERSEDED, "a third revision is asked for", rejects=False)
 
 

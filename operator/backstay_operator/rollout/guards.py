@@ -15,12 +15,21 @@ def always(_: Facts) -> bool:
 # --- at rest -----------------------------------------------------------------------------------------------------
 
 
+def pin_is_unknown(facts: Facts) -> bool:
+    """rollout.rollbackTo names a revision that the history cannot build."""
+    return facts.pin_is_unknown
+
+
 def wanted_serves(facts: Facts) -> bool:
     return facts.wanted_serves
 
 
 def wanted_is_rejected(facts: Facts) -> bool:
     return facts.rejection is not None
+
+
+def paused(facts: Facts) -> bool:
+    return facts.paused
 
 
 def colour_is_busy(facts: Facts) -> bool:
@@ -33,6 +42,10 @@ def colour_is_busy(facts: Facts) -> bool:
 def flip_unrecorded(facts: Facts) -> bool:
     """The flip was made, and the pass that made it ended before it could say so."""
     return facts.attempt is not None and facts.switched and facts.attempt.switched_at is None
+
+
+def aborted(facts: Facts) -> bool:
+    return facts.aborted
 
 
 def put_back(facts: Facts) -> bool:
@@ -83,16 +96,24 @@ def metrics_are_read(facts: Facts) -> bool:
     return not metrics_are_dark(facts)
 
 
+def only_the_pause_stops_the_flip(facts: Facts) -> bool:
+    return facts.paused and _passed(facts)
+
+
 def waits_for_person(facts: Facts) -> bool:
     return facts.smoke_passed and facts.base_taken and not facts.may_promote
 
 
 def may_flip(facts: Facts) -> bool:
+    return _passed(facts) and not facts.paused
+
+
+def _passed(facts: Facts) -> bool:
     return facts.smoke_passed and facts.base_taken and facts.may_promote and all_ready(facts)
 
 
 def dark_too_long_promote(facts: Facts) -> bool:
-    return _no_data_policy(facts, Policy.PROMOTE) and all_ready(facts) and facts.may_promote
+    return _no_data_policy(facts, Policy.PROMOTE) and all_ready(facts) and facts.may_promote and not facts.paused
 
 
 def dark_too_long_reject(facts: Facts) -> bool:
@@ -115,6 +136,10 @@ def previous_is_wanted(facts: Facts) -> bool:
     return facts.previous_ready and facts.previous is not None and facts.wanted.revision == facts.previous.revision
 
 
+def aborted_and_previous_ready(facts: Facts) -> bool:
+    return facts.aborted and facts.previous_ready
+
+
 def candidate_died(facts: Facts) -> bool:
     """No pod is left that could answer, whatever took them: also where their Deployment was deleted."""
     return facts.hard_failure or facts.candidate_ready == 0
@@ -133,14 +158,15 @@ def breach_and_previous_ready(facts: Facts) -> bool:
 
 
 def bad_and_nowhere_to_go(facts: Facts) -> bool:
-    return (breach(facts) or candidate_died(facts)) and not facts.previous_ready
+    return (breach(facts) or candidate_died(facts) or facts.aborted) and not facts.previous_ready
 
 
 def superseded(facts: Facts) -> bool:
     """A third revision is wanted, and the policy is not to wait for the verdict on the second."""
     supersedes = facts.spec.rollout.when_spec_changes_in_soak is WhenSpecChanges.SUPERSEDE
     held = facts.status.phase is Phase.HELD
-    return another_is_wanted(facts) and (supersedes or held) and facts.rejection is None
+    at_once = (supersedes and not facts.paused) or held or facts.pinned
+    return another_is_wanted(facts) and at_once and facts.rejection is None
 
 
 def superseded_and_previous_ready(facts: Facts) -> bool:
@@ -155,11 +181,17 @@ def superseded_and_no_previous(facts: Facts) -> bool:
 
 
 def verified(facts: Facts) -> bool:
-    return facts.verdict_is(VerdictKind.PASS) and facts.observed_seconds >= facts.spec.rollout.soak.min_seconds
+    return facts.verdict_is(VerdictKind.PASS) and _soak_may_end(facts)
 
 
 def nothing_to_judge(facts: Facts) -> bool:
-    return not facts.has_limits and facts.observed_seconds >= facts.spec.rollout.soak.min_seconds
+    return not facts.has_limits and _soak_may_end(facts)
+
+
+def _soak_may_end(facts: Facts) -> bool:
+    """Long enough, and no person is against it."""
+    rollout = facts.spec.rollout
+    return facts.observed_seconds >= rollout.soak.min_seconds and not facts.paused and not facts.aborted
 
 
 def soak_over_promote(facts: Facts) -> bool:
@@ -175,8 +207,9 @@ def soak_over_go_back(facts: Facts) -> bool:
 
 
 def _soak_over(facts: Facts, policy: Policy) -> bool:
-    over = facts.has_limits and facts.observed_seconds >= facts.spec.rollout.soak.max_seconds
-    return over and facts.spec.rollout.soak.on_insufficient_data is policy
+    rollout = facts.spec.rollout
+    over = facts.has_limits and facts.observed_seconds >= rollout.soak.max_seconds and not facts.paused
+    return over and rollout.soak.on_insufficient_data is policy
 
 
 def dark_in_soak_promote(facts: Facts) -> bool:

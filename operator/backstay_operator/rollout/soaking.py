@@ -12,6 +12,8 @@ from backstay_operator.rollout.wording import ended, how_far, name_of, open_atte
 def soak_on(facts: Facts) -> Step:
     verdict = facts.verdict
     said = verdict.message if verdict else f"{facts.observed_seconds:.0f} s observed"
+    if facts.paused:
+        return Step(f"rollout.paused is true, so the soak does not end; {said}", remember(facts), reason=Reason.PAUSED)
     if facts.attempt is not None and facts.wanted.revision != facts.attempt.revision:
         waits = f"{name_of(facts.wanted.version, facts.wanted.digest)} waits for the verdict; {said}"
         return Step(waits, remember(facts), reason=Reason.QUEUED)

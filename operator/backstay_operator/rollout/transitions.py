@@ -11,7 +11,7 @@ from typing import NamedTuple
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Phase
 
-from backstay_operator.rollout import at_rest, soaking
+from backstay_operator.rollout import at_rest, levers, soaking
 from backstay_operator.rollout import giving_up as give_up
 from backstay_operator.rollout import going_back as back
 from backstay_operator.rollout import going_forward as forward
@@ -68,11 +68,14 @@ TRANSITIONS: tuple[Transition, ...] = (
     # At rest.
     T((P.ROLLING_BACK,), REST, when.loser_has_no_traffic, P.SERVING, back.finish, R.ROLLED_BACK, QUIET),
     T((P.ROLLING_BACK,), REST, when.always, P.ROLLING_BACK, back.wait, R.ROLLED_BACK, QUIET),
+    T(AT_REST, REST, when.pin_is_unknown, P.SERVING, levers.say_unknown, R.REVISION_UNKNOWN, WARN, P.PENDING),
     T(AT_REST, REST, when.wanted_serves, P.SERVING, at_rest.settle, R.SERVING, QUIET),
     T(AT_REST, REST, when.wanted_is_rejected, P.SERVING, at_rest.refuse, R.REVISION_REJECTED, QUIET, P.FAILED),
+    T(AT_REST, REST, when.paused, P.SERVING, levers.wait_for_resume, R.PAUSED, Tell.NORMAL, P.PENDING),
     T(AT_REST, REST, when.colour_is_busy, P.SERVING, at_rest.wait_for_drain, R.WAITING_FOR_DRAIN, QUIET, P.PENDING),
     T(AT_REST, REST, when.always, P.STARTING, at_rest.open_attempt, R.NEW_REVISION),
     # An attempt before the flip: what ends it.
+    T(BEFORE, TRIED, when.aborted, P.SERVING, levers.reject_aborted, R.ABORTED, WARN, P.FAILED),
     T(BEFORE, TRIED, when.put_back, P.SERVING, give_up.drop, R.SPEC_REVERTED),
     T(BEFORE, TRIED, when.another_is_wanted, P.SERVING, give_up.drop, R.SPEC_CHANGED, Tell.NORMAL, P.PENDING),
     T(BEFORE, TRIED, when.failed_hard, P.SERVING, give_up.reject_failure, R.CRASH_LOOP, WARN, P.FAILED),
@@ -94,11 +97,16 @@ TRANSITIONS: tuple[Transition, ...] = (
     T((P.CHECKING, P.AWAITING_PROMOTION), TRIED, when.metrics_are_dark, P.HELD, forward.hold_dark,
       R.METRICS_UNAVAILABLE, WARN),
     T((P.CHECKING, P.AWAITING_PROMOTION), TRIED, when.may_flip, P.SOAKING, forward.flip, R.PROMOTED),
+    T((P.CHECKING,), TRIED, when.only_the_pause_stops_the_flip, P.CHECKING, levers.hold_flip, R.PAUSED),
+    T((P.AWAITING_PROMOTION,), TRIED, when.only_the_pause_stops_the_flip, P.AWAITING_PROMOTION, levers.hold_flip,
+      R.PAUSED),
     T((P.CHECKING,), TRIED, when.waits_for_person, P.AWAITING_PROMOTION, forward.await_person, R.AWAITING_PROMOTION),
     T((P.CHECKING,), TRIED, when.always, P.CHECKING, forward.check_pending, R.SMOKE_PENDING, QUIET),
     T((P.AWAITING_PROMOTION,), TRIED, when.always, P.AWAITING_PROMOTION, forward.await_person,
       R.AWAITING_PROMOTION, QUIET),
     # After the flip: the way back first.
+    T(AFTER, SWITCHED, when.aborted_and_previous_ready, P.ROLLING_BACK, back.go_back_aborted, R.ABORTED, WARN),
+    T((P.SOAKING,), SWITCHED, when.aborted, P.HELD, levers.hold_aborted, R.NO_PREVIOUS, WARN),
     T(AFTER, SWITCHED, when.previous_is_wanted, P.ROLLING_BACK, back.go_back_reverted, R.SPEC_REVERTED),
     T(AFTER, SWITCHED, when.candidate_died_and_previous_ready, P.ROLLING_BACK, back.go_back_died,
       R.PODS_NOT_READY, WARN),

@@ -9,6 +9,8 @@ from backstay_contract.status import Attempt, Failure
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import Pod, PodFailure
 
+ABORTED = "a person aborted the attempt"
+
 
 def open_attempt_of(facts: Facts) -> Attempt:
     """The open attempt; the table only calls actions that need one where there is one."""
