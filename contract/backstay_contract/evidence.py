@@ -128,7 +128,7 @@ class MetricVerdict(Document):
     k: Count = 0
     """Requests beyond the limit."""
     estimate: float | None = None
-    """k/n (perplexity: the new perplexity divided by the recorded one)."""
+    """k/n (perplexity: the new perplexity)."""
     wilson_low: Fraction | None = None
     """Lower end of the 95 % Wilson interval of k/n: for reading, not for deciding."""
     wilson_high: Fraction | None = None

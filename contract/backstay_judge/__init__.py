@@ -10,9 +10,10 @@ arXiv 2205.14762.
 from backstay_judge.accumulate import add, begin
 from backstay_judge.coverage import Coverage
 from backstay_judge.dispersion import dispersion
-from backstay_judge.perplexity import EvaluatedItem, judge_perplexity
+from backstay_judge.perplexity import Difference, EvaluatedItem, Round, difference, judge_perplexity, round_of
 from backstay_judge.readings import Counts, PodReading, read_pod, read_pods
 from backstay_judge.refusal import ReadingError, Refusal, RefusalReason
+from backstay_judge.rounds import judge_rounds, read_rounds
 from backstay_judge.samples import Sample
 from backstay_judge.sequential import clean_requests_for_pass, log_e_beyond, log_e_within
 from backstay_judge.settings import Limit, Settings, limit_on_requests, limits_on_requests
@@ -22,20 +23,24 @@ from backstay_judge.wilson import wilson
 __all__ = [
     "Counts",
     "Coverage",
+    "Difference",
     "EvaluatedItem",
     "Limit",
     "PodReading",
     "ReadingError",
     "Refusal",
     "RefusalReason",
+    "Round",
     "Sample",
     "Settings",
     "add",
     "begin",
     "clean_requests_for_pass",
+    "difference",
     "dispersion",
     "judge",
     "judge_perplexity",
+    "judge_rounds",
     "limit_on_requests",
     "limits_on_requests",
     "log_e_beyond",
@@ -43,5 +48,7 @@ __all__ = [
     "overall",
     "read_pod",
     "read_pods",
+    "read_rounds",
+    "round_of",
     "wilson",
 ]

@@ -17,11 +17,10 @@ from backstay_contract.names import Outcome, RuntimeMetric
 from backstay_judge import buckets
 from backstay_judge.buckets import Tally
 from backstay_judge.refusal import ReadingError, Refusal, RefusalReason
-from backstay_judge.samples import Sample, is_finite, only, whole_number
+from backstay_judge.samples import UP, Sample, check_age, check_up, is_finite, only, same_digest, whole_number
 from backstay_judge.settings import Limit
 
 PROCESS_START = "process_start_time_seconds"
-UP = "up"
 SERIES = "series"
 """Basis of a count that is exact."""
 
@@ -106,45 +105,24 @@ def read_pod(
     """
     series: dict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
-        if sample.name in (PROCESS_START, UP) or _same_digest(sample.labels.get("digest", ""), digest):
+        if sample.name in (PROCESS_START, UP) or same_digest(sample.labels.get("digest", ""), digest):
             series[sample.name].append(sample)
     counts: dict[MetricName, Counts] = {}
     refused: dict[MetricName, Refusal] = {}
     used: list[Sample] = []
     for limit in limits:
         try:
-            _check_up(series[UP])
+            check_up(series[UP])
             tally, samples_used = _tally(series, limit)
             start = only(series[PROCESS_START], PROCESS_START)
             samples_used.append(start)
-            _check_age(samples_used, now, max_age_seconds)
+            check_age(samples_used, now, max_age_seconds)
             counts[limit.metric] = Counts(limit.value, _started(start), *tally)
             used += samples_used
         except ReadingError as refusal:
             refused[limit.metric] = refusal.refusal
     at = datetime.fromtimestamp(min(sample.timestamp for sample in used), UTC) if used else now
     return PodReading(pod, source, at, counts, refused)
-
-
-def _same_digest(label: str, digest: str) -> bool:
-    return label.removeprefix("sha256:") == digest.removeprefix("sha256:")
-
-
-def _check_up(series: Sequence[Sample]) -> None:
-    if any(sample.value == 0 for sample in series):
-        raise ReadingError(RefusalReason.DOWN, "up is 0: the last scrape of the pod failed")
-
-
-def _check_age(samples: Iterable[Sample], now: datetime, max_age_seconds: float) -> None:
-    for sample in samples:
-        if not is_finite(sample.timestamp):
-            raise ReadingError(RefusalReason.STALE, f"{sample.name}: the sample has no time ({sample.timestamp!r})")
-        age = now.timestamp() - sample.timestamp
-        if abs(age) > max_age_seconds:
-            raise ReadingError(
-                RefusalReason.STALE,
-                f"{sample.name}: the sample is {age:.1f} s old, at most {max_age_seconds:g} s are trusted",
-            )
 
 
 def _started(sample: Sample) -> float:

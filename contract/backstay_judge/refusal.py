@@ -10,6 +10,7 @@ class RefusalReason(StrEnum):
     MISSING = "SeriesMissing"
     DUPLICATE = "SeriesDuplicate"
     NOT_A_COUNT = "NotACount"
+    NOT_A_NUMBER = "NotANumber"
     STALE = "SampleStale"
     DOWN = "ScrapeFailed"
     INCONSISTENT = "CountsInconsistent"

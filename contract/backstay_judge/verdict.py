@@ -36,11 +36,13 @@ def judge(
 
     `limits` lists the metrics with their limits; None says that no baseline gives one, which is a visible skip.
     `evidence` is what `accumulate.add` made of this look's readings, which are in `coverage`. `reached` holds verdicts
-    that were found another way (perplexity on the evaluation set): they stand as they are.
+    that were found another way (perplexity on the evaluation set): they stand as they are, and have their share of
+    alpha.
     """
     found = {verdict.metric: verdict for verdict in reached}
     by_metric = {one.metric: one for one in evidence}
     to_judge = {limit.metric: limit for limit in limits_on_requests(limits) if limit.metric not in found}
+    judged_metrics = len(to_judge) + sum(one.verdict is not VerdictKind.SKIPPED for one in reached)
     verdicts = []
     for metric, value in limits.items():
         if metric in found:
@@ -51,7 +53,7 @@ def judge(
                     to_judge[metric],
                     by_metric.get(metric),
                     coverage,
-                    judged_metrics=len(to_judge),
+                    judged_metrics=judged_metrics,
                     now=now,
                     settings=settings,
                 )
