@@ -19,6 +19,7 @@ from backstay_operator.kinds import Kind
 
 Json = dict[str, Any]
 OnWrite = Callable[[str, Kind], None]
+Leave = Callable[[], float]
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -54,13 +55,15 @@ class ApiError(Exception):
 class Client:
     """Calls of the Kubernetes API. Every call has a timeout; every refusal is an ApiError.
 
-    `on_write` is told the verb and kind of each write that is sent.
+    `on_write` is told the verb and kind of each write that is sent. `leave` gives the seconds within which a write
+    must have ended; where it gives 0, writes are refused here.
     """
 
-    def __init__(self, configuration: Any, on_write: OnWrite | None = None) -> None:
+    def __init__(self, configuration: Any, on_write: OnWrite | None = None, leave: Leave | None = None) -> None:
         self._api = generated.ApiClient(configuration)
         self._api.user_agent = names.FIELD_MANAGER
         self._on_write = on_write
+        self._leave = leave
 
     async def __aenter__(self) -> Self:
         return self
@@ -154,9 +157,12 @@ class Client:
         query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
     ) -> Json:
+        within = self._leave() if self._leave else TIMEOUT_SECONDS
+        if within <= 0:
+            raise ApiError(0, "NotLeading", "another operator may lead by now", f"{method} {path}")
         if self._on_write:
             self._on_write(verb, kind)
-        return await self._json(method, path, body=body, query=query, content_type=content_type)
+        return await self._json(method, path, body=body, query=query, content_type=content_type, within=within)
 
     async def _json(
         self,
@@ -166,8 +172,9 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Json | list[Json] | None = None,
         content_type: str = "application/json",
+        within: float = TIMEOUT_SECONDS,
     ) -> Json:
-        data = await self._call(method, path, query=query, body=body, content_type=content_type)
+        data = await self._call(method, path, query=query, body=body, content_type=content_type, within=within)
         try:
             value = json.loads(data)
         except ValueError as error:
@@ -184,10 +191,11 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: Json | list[Json] | None = None,
         content_type: str = "application/json",
+        within: float = TIMEOUT_SECONDS,
     ) -> bytes:
-        call = f"{method} {path}"
+        call, seconds = f"{method} {path}", min(within, TIMEOUT_SECONDS)
         try:
-            async with asyncio.timeout(TIMEOUT_SECONDS):
+            async with asyncio.timeout(seconds):
                 verb, url, headers, data, _ = await self._api.param_serialize(
                     method,
                     path,
@@ -197,11 +205,11 @@ class Client:
                     auth_settings=["BearerToken"],
                 )
                 response = await self._api.call_api(
-                    verb, url, headers, data, _request_timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS)
+                    verb, url, headers, data, _request_timeout=aiohttp.ClientTimeout(total=seconds)
                 )
                 answer: bytes = await response.read()  # type: ignore[no-untyped-call]
         except TimeoutError as error:
-            raise ApiError(0, "Timeout", f"no answer within {TIMEOUT_SECONDS:g} s", call) from error
+            raise ApiError(0, "Timeout", f"no answer within {seconds:.3g} s", call) from error
         except (aiohttp.ClientError, OSError) as error:
             raise ApiError(0, "Unreachable", f"{type(error).__name__}: {error}", call) from error
         if response.status >= 400:
@@ -217,7 +225,7 @@ def _refusal(status: int, reason: str, data: bytes, call: str) -> ApiError:
         return ApiError(status, reason, data[:300].decode(errors="replace"), call)
 
 
-async def connect(on_write: OnWrite | None = None) -> Client:
+async def connect(on_write: OnWrite | None = None, leave: Leave | None = None) -> Client:
     """A client with the pod's service account, or with the user's kubeconfig outside a cluster.
 
     Raises kubernetes.aio.config.ConfigException where there is neither.
@@ -228,4 +236,4 @@ async def connect(on_write: OnWrite | None = None) -> Client:
     else:
         await config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
     configuration.retries = 0
-    return Client(configuration, on_write)
+    return Client(configuration, on_write, leave)

@@ -48,3 +48,5 @@ def configure(form: str, stream: TextIO | None = None) -> None:
     # Every single watch reconnect and request is no news.
     for name in ("kopf", "httpx", "httpx2", "httpcore", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # It warns that it takes no signals outside of the main thread, which is why it is there.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)

@@ -164,6 +164,11 @@ class Reconciler:
             self._untold.pop(uid, None)
 
 
+    def forget_all(self) -> None:
+        """Another operator leads: it shows the resources from now on."""
+        for key in list(self._uids):
+            self._forget(key)
+
 def soonest(*seconds: float | None) -> float | None:
     """The least of those that are given."""
     return min((s for s in seconds if s is not None), default=None)

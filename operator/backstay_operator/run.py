@@ -1,63 +1,70 @@
-"""The process: watching, working, looking again at everything from time to time."""
+"""The process: it answers probes, and acts while it leads."""
 
 import asyncio
+import contextlib
 import logging
-from datetime import UTC, datetime
+import signal
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from prometheus_client import start_http_server
 
 from backstay_operator import client as clients
-from backstay_operator import handlers, kinds
-from backstay_operator.client import ApiError, Client
+from backstay_operator import server, term
 from backstay_operator.http import Http
-from backstay_operator.queue import Key, WorkQueue
-from backstay_operator.reconcile import Reconciler
+from backstay_operator.leader import election
+from backstay_operator.leader.leader import Leader
 from backstay_operator.settings import Settings
 from backstay_operator.telemetry import Telemetry
 
 log = logging.getLogger(__name__)
 
-CRD_POLL_SECONDS = 2.0
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
+ENDING_SECONDS = 5.0
+"""What is under way may take so long to end after it was cancelled; nothing is written meanwhile."""
 
 
 async def run(settings: Settings) -> None:
-    """Runs the operator until it is told to stop."""
+    """Runs the operator until it is told to stop (SIGTERM, SIGINT)."""
     telemetry = Telemetry()
-    start_http_server(settings.metrics_port, registry=telemetry.registry)
-    http = Http()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    metrics, thread = start_http_server(settings.metrics_port, registry=telemetry.registry)
     try:
-        async with await clients.connect(telemetry.wrote) as client:
-            await _run(settings, telemetry, client, http)
+        async with server.serving(server.application(), settings.health_port):
+            await _operate(settings, telemetry, stopping)
+    finally:
+        metrics.shutdown()
+        thread.join()
+
+
+async def _operate(settings: Settings, telemetry: Telemetry, stopping: asyncio.Event) -> None:
+    """Stands by, acts while it leads, stands by again."""
+    who = election.identity(settings.instance, settings.pod_uid, uuid.uuid4().hex[:8])
+    terms = election.terms(settings.lease_seconds)
+    async with await clients.connect() as leases:
+        leader = Leader(leases, settings.lease_namespace, settings.lease_name, who, terms)
+        async with await clients.connect(telemetry.wrote, leader.leave) as client, _closing(Http()) as http:
+            while not stopping.is_set():
+                await _first(stopping.wait, leader.acquire)
+                if leader.leads:
+                    telemetry.leader.set(1)
+                    await _first(stopping.wait, leader.keep, lambda: term.serve(settings, telemetry, client, http))
+                    telemetry.leader.set(0)
+        await leader.release()
+
+
+@contextlib.asynccontextmanager
+async def _closing(http: Http) -> AsyncIterator[Http]:
+    try:
+        yield http
     finally:
         await http.close()
 
 
-async def _run(settings: Settings, telemetry: Telemetry, client: Client, http: Http) -> None:
-    await _wait_for_crd(client)
-
-    async def work(key: Key) -> float | None:
-        telemetry.waiting.set(len(queue))
-        with telemetry.passes.time():
-            return await reconciler.reconcile(key)
-
-    def failed(key: Key, error: Exception, in_a_row: int) -> None:
-        telemetry.errors.labels(type(error).__name__).inc()
-        _log_failure(key, error, in_a_row)
-
-    queue = WorkQueue(work, failed, workers=settings.workers)
-    reconciler = Reconciler(client, http, settings, telemetry, now, queue.add)
-    log.info("watching %s", ", ".join(settings.namespaces) or "all namespaces")
-    tasks = [
-        asyncio.create_task(queue.run(), name="queue"),
-        asyncio.create_task(_resync(client, settings, queue), name="resync"),
-        asyncio.create_task(
-            handlers.watch(handlers.Watcher(queue.add), settings.namespaces, settings.health_port), name="watch"
-        ),
-    ]
+async def _first(*works: Callable[[], Awaitable[object]]) -> None:
+    """Ends when the first of them ends, with its error if it has one; the others are cancelled."""
+    tasks = [asyncio.ensure_future(work()) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
@@ -65,46 +72,4 @@ async def _run(settings: Settings, telemetry: Telemetry, client: Client, http: H
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _log_failure(key: Key, error: Exception, in_a_row: int) -> None:
-    extra = {"resource": str(key)}
-    if isinstance(error, ApiError):
-        # The first conflict or absence is the ordinary race of a level-triggered loop.
-        level = logging.INFO if in_a_row == 1 and (error.conflict or error.not_found) else logging.WARNING
-        log.log(level, "tried again: %s", error, extra=extra)
-    else:
-        log.error("tried again: %s: %s", type(error).__name__, error, exc_info=error, extra=extra)
-
-
-async def _wait_for_crd(client: Client) -> None:
-    said = False
-    while True:
-        try:
-            if await client.serves(kinds.MODEL_DEPLOYMENT):
-                return
-            problem = f"the API server does not know {kinds.MODEL_DEPLOYMENT.plural} yet; install the CRD"
-        except ApiError as error:
-            problem = str(error)
-        if not said:
-            log.warning("waiting: %s", problem)
-            said = True
-        await asyncio.sleep(CRD_POLL_SECONDS)
-
-
-async def _resync(client: Client, settings: Settings, queue: WorkQueue) -> None:
-    """Looks at every resource again from time to time, in case a watch missed something."""
-    while True:
-        await asyncio.sleep(settings.resync_seconds)
-        try:
-            for key in await keys(client, settings.namespaces):
-                queue.add(key)
-        except ApiError as error:
-            log.warning("resync: %s", error)
-
-
-async def keys(client: Client, namespaces: tuple[str, ...]) -> list[Key]:
-    """All resources in the namespaces (none given: in the cluster)."""
-    lists = [await client.list_all(kinds.MODEL_DEPLOYMENT, namespace) for namespace in namespaces or (None,)]
-    return [Key(body["metadata"]["namespace"], body["metadata"]["name"]) for found in lists for body in found]
+        await asyncio.wait(tasks, timeout=ENDING_SECONDS)

@@ -36,6 +36,14 @@ class Settings:
     def __repr__(self) -> str:
         return f"Settings(runtime_image={self.runtime_image!r}, namespaces={self.namespaces!r})"
 
+    pod_uid: str = ""
+    """The pod's uid; empty outside of a pod."""
+    lease_namespace: str = "default"
+    """Where the Lease is that says which of several operators acts: the pod's namespace."""
+    lease_name: str = "backstay-operator"
+    """Operators that watch the same namespaces must share it."""
+    lease_seconds: float = 15.0
+    """Another operator takes over so long after the last sign of life."""
 
 def read(env: Mapping[str, str]) -> Settings:
     """The settings in the environment. Raises SettingsError."""
@@ -59,6 +67,10 @@ def _required(env: Mapping[str, str], name: str, remedy: str) -> str:
     if not value:
         raise SettingsError(f"{name}: is not set; {remedy}")
     return value
+        pod_uid=env.get("POD_UID", ""),
+        lease_namespace=env.get("POD_NAMESPACE") or Settings.lease_namespace,
+        lease_name=env.get("BACKSTAY_LEASE_NAME") or Settings.lease_name,
+        lease_seconds=float(_number(env, "BACKSTAY_LEASE_SECONDS", int(Settings.lease_seconds), 3600, lowest=3)),
 
 
 def _key(env: Mapping[str, str]) -> bytes:
@@ -87,8 +99,8 @@ def _choice(env: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def _number(env: Mapping[str, str], name: str, default: int, highest: int) -> int:
+def _number(env: Mapping[str, str], name: str, default: int, highest: int, lowest: int = 1) -> int:
     text = env.get(name, "") or str(default)
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= highest:
-        raise SettingsError(f"{name}: {text!r} is not a whole number from 1 to {highest}")
+    if not text.isascii() or not text.isdigit() or not lowest <= int(text) <= highest:
+        raise SettingsError(f"{name}: {text!r} is not a whole number from {lowest} to {highest}")
     return int(text)

@@ -28,6 +28,7 @@ class Telemetry:
         self.writes = Counter(
             "backstay_operator_api_writes", "Writes sent to the API server.", ("verb", "kind"), registry=to
         )
+        self.leader = Gauge("backstay_operator_leader", "1: it acts; 0: it stands by.", registry=to)
         self.waiting = Gauge("backstay_operator_queue_length", "Resources that wait for a pass.", registry=to)
         self.flips = Histogram(
             "backstay_operator_flip_back_seconds",

@@ -40,7 +40,7 @@ def operator_pod(objects: dict[tuple[str, str], Object]) -> Object:
 
 
 def environment(pod: Object) -> dict[str, str]:
-    return {item["name"]: item["value"] for item in pod["containers"][0]["env"]}
+    return {item["name"]: item["value"] for item in pod["containers"][0]["env"] if "value" in item}
 
 
 def allowed(role: Object) -> set[tuple[str, str, str]]:
@@ -77,7 +77,8 @@ class TestValues:
     @pytest.mark.parametrize(
         ("option", "field"),
         [
-            ("--set=replicas=2", "replicas"),
+            ("--set=replicas=0", "replicas"),
+            ("--set=replica=2", "replica"),
             ("--set=image.tagg=x", "tagg"),
             ("--set=image.pullPolicy=Sometimes", "image/pullPolicy"),
             ("--set=image.digest=sha256:12", "image/digest"),
@@ -151,10 +152,16 @@ class TestPod:
         assert container["capabilities"] == {"drop": ["ALL"]}
 
     @pytest.mark.case("T14")
-    def test_there_is_one_operator_at_a_time(self, helm: Path) -> None:
-        spec = render(helm)["Deployment", "backstay"]["spec"]
+    def test_one_operator_acts_at_a_time_because_all_share_one_lease(self, helm: Path) -> None:
+        objects = render(helm, "--set=replicas=2")
+        spec = objects["Deployment", "backstay"]["spec"]
+        (create, use) = objects["Role", "backstay-lease"]["rules"]
 
-        assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+        assert spec["replicas"] == 2
+        assert spec["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+        assert environment(spec["template"]["spec"])["BACKSTAY_LEASE_NAME"] == "backstay"
+        assert (create["verbs"], use["verbs"], use["resourceNames"]) == (["create"], ["get", "patch"], ["backstay"])
+        assert objects["Role", "backstay-lease"]["metadata"]["namespace"] == "ops"
 
     def test_it_has_probes_and_resources(self, helm: Path) -> None:
         container = operator_pod(render(helm))["containers"][0]
@@ -210,7 +217,7 @@ class TestRights:
         objects = [item for item in yaml.safe_load_all(done.stdout) if item]
 
         places = {(o["kind"], o["metadata"].get("namespace")) for o in objects if "Role" in o["kind"]}
-        assert places == {(kind, place) for kind in ("Role", "RoleBinding") for place in ("one", "two")}
+        assert places == {(kind, place) for kind in ("Role", "RoleBinding") for place in ("one", "two", "ops")}
         subjects = [o["subjects"][0] for o in objects if o["kind"] == "RoleBinding"]
         assert {subject["namespace"] for subject in subjects} == {"ops"}
         job = next(o for o in objects if o["kind"] == "Job")["spec"]["template"]["spec"]["containers"][0]

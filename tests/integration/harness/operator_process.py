@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,34 +19,49 @@ HEALTH_PORT, METRICS_PORT = 18080, 19100
 
 @dataclass
 class OperatorProcess:
-    """Starts, kills and starts again."""
+    """Starts, kills and starts again, as the container of one pod. Each has a lease of its own if `env` names none."""
 
     plane: ControlPlane
     kubeconfig: Path
     folder: Path
     env: dict[str, str] = field(default_factory=dict)
+    number: int = 0
+    """Several at the same time have different numbers: their ports follow from it."""
     process: subprocess.Popen[bytes] | None = None
+    uid: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+
+    @property
+    def health_port(self) -> int:
+        return HEALTH_PORT + self.number
+
+    @property
+    def metrics_port(self) -> int:
+        return METRICS_PORT + self.number
 
     @property
     def log(self) -> Path:
         return self.folder / "operator.log"
 
     def start(self, **env: str) -> None:
+        command = ["nsenter", f"--net={self.plane.netns}", "--", sys.executable, "-m", "backstay_operator", "run"]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(command, env=self.environment(**env), stdout=log, stderr=log)
+
+    def environment(self, **env: str) -> dict[str, str]:
+        """What the process is given."""
         key = self.folder / "control-key"
         key.write_text("0123456789abcdef0123456789abcdef")
         settings = {
             "KUBECONFIG": str(self.kubeconfig),
             "BACKSTAY_RUNTIME_IMAGE": RUNTIME_IMAGE,
             "BACKSTAY_CONTROL_KEY_FILE": str(key),
-            "BACKSTAY_HEALTH_PORT": str(HEALTH_PORT),
-            "BACKSTAY_METRICS_PORT": str(METRICS_PORT),
-            "POD_NAME": "backstay-operator-test",
+            "BACKSTAY_HEALTH_PORT": str(self.health_port),
+            "BACKSTAY_METRICS_PORT": str(self.metrics_port),
+            "BACKSTAY_LEASE_NAME": f"backstay-{self.uid}",
+            "POD_NAME": f"backstay-operator-{self.number}",
+            "POD_UID": self.uid,
         }
-        command = ["nsenter", f"--net={self.plane.netns}", "--", sys.executable, "-m", "backstay_operator", "run"]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, env={**os.environ, **settings, **self.env, **env}, stdout=log, stderr=log
-            )
+        return {**os.environ, **settings, **self.env, **env}
 
     def kill(self) -> None:
         """As a machine that loses power."""
@@ -66,12 +82,13 @@ class OperatorProcess:
             if self.process is not None and self.process.poll() is not None:
                 break
             try:
-                self.plane.inside(lambda: httpx2.get(f"http://127.0.0.1:{HEALTH_PORT}/healthz", timeout=1))
+                self.plane.inside(lambda: httpx2.get(f"http://127.0.0.1:{self.health_port}/healthz", timeout=1))
                 return
             except httpx2.HTTPError:
                 time.sleep(0.1)
         raise AssertionError(f"the operator is not healthy:\n{self.log.read_text()[-4000:]}")
 
     def metrics(self) -> str:
-        text: str = self.plane.inside(lambda: httpx2.get(f"http://127.0.0.1:{METRICS_PORT}/metrics", timeout=5).text)
+        url = f"http://127.0.0.1:{self.metrics_port}/metrics"
+        text: str = self.plane.inside(lambda: httpx2.get(url, timeout=5).text)
         return text

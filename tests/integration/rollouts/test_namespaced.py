@@ -29,12 +29,14 @@ def narrow(
     within = f"--namespace={namespace}"
     account = f"{namespace}:narrow"
     control_plane.kubectl("create", "serviceaccount", "narrow", within)
-    role = "--clusterrole=it-backstay-operator"
-    control_plane.kubectl("create", "rolebinding", "narrow", role, f"--serviceaccount={account}", within)
+    for role in ("it-backstay-operator", "it-backstay-operator-lease"):
+        options = (f"--clusterrole={role}", f"--serviceaccount={account}", within)
+        control_plane.kubectl("create", "rolebinding", role, *options)
     token = control_plane.kubectl("create", "token", "narrow", within).strip()
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(replace(access, token=token).kubeconfig())
-    process = OperatorProcess(control_plane, kubeconfig, tmp_path, {"BACKSTAY_WATCH_NAMESPACES": namespace})
+    env = {"BACKSTAY_WATCH_NAMESPACES": namespace, "POD_NAMESPACE": namespace}
+    process = OperatorProcess(control_plane, kubeconfig, tmp_path, env)
     process.start()
     process.wait_until_healthy()
     kubelet.behaviours.clear()

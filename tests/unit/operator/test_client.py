@@ -254,3 +254,27 @@ async def test_a_pod_that_is_away_is_a_problem_in_words(http: Http) -> None:
 def test_what_is_no_json_is_a_problem(body: bytes) -> None:
     with pytest.raises(HttpError, match="not JSON"):
         asking.Answer(200, {}, body).json()
+
+
+async def test_one_that_does_not_lead_reads_but_sends_no_write(server: Server) -> None:
+    leave = [5.0]
+    async with Client(generated.Configuration(host=server.url), leave=lambda: leave[0]) as client:
+        await client.create(kinds.SERVICE, {"metadata": {"namespace": "n", "name": "a"}})
+        leave[0] = 0.0
+        with pytest.raises(ApiError) as error:
+            await client.create(kinds.SERVICE, {"metadata": {"namespace": "n", "name": "b"}})
+        await client.get(kinds.SERVICE, "n", "a")
+    assert error.value.reason == "NotLeading"
+    assert [method for method, *_ in server.asked] == ["POST", "GET"]
+
+
+async def test_a_write_is_given_up_when_the_lease_is_about_to_end(server: Server) -> None:
+    async def hang(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(30)
+        return web.Response()
+
+    server.handler = hang
+    async with Client(generated.Configuration(host=server.url), leave=lambda: 0.1) as client:
+        with pytest.raises(ApiError) as error:
+            await client.create(kinds.SERVICE, {"metadata": {"namespace": "n", "name": "a"}})
+    assert (error.value.status, error.value.reason) == (0, "Timeout")

@@ -28,13 +28,19 @@ def test_everything_can_be_set(env: dict[str, str]) -> None:
             "BACKSTAY_METRICS_PORT": "2",
             "BACKSTAY_WORKERS": "3",
             "BACKSTAY_RESYNC_SECONDS": "4",
+            "BACKSTAY_LEASE_NAME": "one",
+            "BACKSTAY_LEASE_SECONDS": "6",
             "POD_NAME": "backstay-0",
+            "POD_NAMESPACE": "ops",
+            "POD_UID": "u",
         }
     )
     assert settings.prometheus_url == "http://prometheus.monitoring:9090"
     assert settings.namespaces == ("a", "b")
     assert (settings.log_format, settings.health_port, settings.metrics_port) == ("text", 1, 2)
     assert (settings.workers, settings.resync_seconds, settings.instance) == (3, 4.0, "backstay-0")
+    assert (settings.lease_namespace, settings.lease_name, settings.lease_seconds) == ("ops", "one", 6.0)
+    assert settings.pod_uid == "u"
 
 
 @pytest.mark.parametrize(

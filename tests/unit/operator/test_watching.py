@@ -65,7 +65,7 @@ def test_labels_and_annotations_of_a_resource_decide_nothing() -> None:
 
 
 def test_the_watching_library_only_watches() -> None:
-    registry = handlers.registry(Watcher(lambda _: None))
+    registry = handlers.registry(Watcher(lambda _: None), lambda action: action())
     resources = registry._watching.get_all_handlers()
     assert {handler.selector.any_name or handler.selector.plural for handler in resources if handler.selector} >= {
         "modeldeployments",

@@ -1,0 +1,88 @@
+"""What the operator does while it leads: watching, working, looking again at everything from time to time."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+
+from backstay_operator import handlers, kinds
+from backstay_operator.client import ApiError, Client
+from backstay_operator.http import Http
+from backstay_operator.queue import Key, WorkQueue
+from backstay_operator.reconcile import Reconciler
+from backstay_operator.settings import Settings
+from backstay_operator.telemetry import Telemetry
+
+log = logging.getLogger(__name__)
+
+CRD_POLL_SECONDS = 2.0
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def serve(settings: Settings, telemetry: Telemetry, client: Client, http: Http) -> None:
+    """Acts until it is cancelled. It begins with no memory, so that nothing of an earlier term is believed."""
+    await _wait_for_crd(client)
+
+    async def work(key: Key) -> float | None:
+        telemetry.waiting.set(len(queue))
+        with telemetry.passes.time():
+            return await reconciler.reconcile(key)
+
+    def failed(key: Key, error: Exception, in_a_row: int) -> None:
+        telemetry.errors.labels(type(error).__name__).inc()
+        _log_failure(key, error, in_a_row)
+
+    queue = WorkQueue(work, failed, workers=settings.workers)
+    reconciler = Reconciler(client, http, settings, telemetry, now, queue.add)
+    log.info("watching %s", ", ".join(settings.namespaces) or "all namespaces")
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(queue.run(), name="queue")
+            group.create_task(_resync(client, settings, queue), name="resync")
+            group.create_task(handlers.watch(handlers.Watcher(queue.add), settings.namespaces), name="watch")
+    finally:
+        reconciler.forget_all()
+
+
+def _log_failure(key: Key, error: Exception, in_a_row: int) -> None:
+    extra = {"resource": str(key)}
+    if isinstance(error, ApiError):
+        # The first conflict or absence is the ordinary race of a level-triggered loop.
+        level = logging.INFO if in_a_row == 1 and (error.conflict or error.not_found) else logging.WARNING
+        log.log(level, "tried again: %s", error, extra=extra)
+    else:
+        log.error("tried again: %s: %s", type(error).__name__, error, exc_info=error, extra=extra)
+
+
+async def _wait_for_crd(client: Client) -> None:
+    said = False
+    while True:
+        try:
+            if await client.serves(kinds.MODEL_DEPLOYMENT):
+                return
+            problem = f"the API server does not know {kinds.MODEL_DEPLOYMENT.plural} yet; install the CRD"
+        except ApiError as error:
+            problem = str(error)
+        if not said:
+            log.warning("waiting: %s", problem)
+            said = True
+        await asyncio.sleep(CRD_POLL_SECONDS)
+
+
+async def _resync(client: Client, settings: Settings, queue: WorkQueue) -> None:
+    """Looks at every resource again from time to time, in case a watch missed something."""
+    while True:
+        await asyncio.sleep(settings.resync_seconds)
+        try:
+            for key in await keys(client, settings.namespaces):
+                queue.add(key)
+        except ApiError as error:
+            log.warning("resync: %s", error)
+
+
+async def keys(client: Client, namespaces: tuple[str, ...]) -> list[Key]:
+    """All resources in the namespaces (none given: in the cluster)."""
+    lists = [await client.list_all(kinds.MODEL_DEPLOYMENT, namespace) for namespace in namespaces or (None,)]
+    return [Key(body["metadata"]["namespace"], body["metadata"]["name"]) for found in lists for body in found]
