@@ -74,7 +74,7 @@ def differences(wanted: HardwareProfile, found: Hardware) -> list[str]:
     if _name(found.gpu) != _name(wanted.gpu):
         said.append(f"gpu: the profile asks for {wanted.gpu}, this node has {found.gpu}")
     if found.count < wanted.count:
-        said.append(f"count: the profile asks for {wanted.count} GPUs, the pod has {found.count}")
+        said.append(f"count: the profile asks for {wanted.count} GPUs, found {found.count}")
     if found.memory_gi_b < wanted.min_memory_gi_b:
         said.append(f"minMemoryGiB: the profile asks for {wanted.min_memory_gi_b}, the GPU has {found.memory_gi_b:g}")
     for field, want, have in (("driver", wanted.driver, found.driver), ("cuda", wanted.cuda, found.cuda)):

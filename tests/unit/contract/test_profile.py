@@ -23,7 +23,7 @@ def test_hardware_that_is_the_profiles_has_no_difference() -> None:
     [
         (NODE.with_(gpu="NVIDIA A100"), "gpu: the profile asks for NVIDIA-H100-80GB-HBM3, this node has NVIDIA A100"),
         (NODE.with_(gpu=NO_GPU), "gpu: the profile asks for NVIDIA-H100-80GB-HBM3, this node has none"),
-        (NODE.with_(count=1), "count: the profile asks for 2 GPUs, the pod has 1"),
+        (NODE.with_(count=1), "count: the profile asks for 2 GPUs, found 1"),
         (NODE.with_(memory_gi_b=39.5), "minMemoryGiB: the profile asks for 70, the GPU has 39.5"),
         (NODE.with_(driver="535.183.01"), "driver: the profile asks for >=550, this node has 535.183.01"),
         (NODE.with_(driver=None), "driver: the profile asks for >=550, this node has none"),
