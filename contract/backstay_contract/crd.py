@@ -29,6 +29,12 @@ PRINTER_COLUMNS = (
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )
 
+SCALE = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.selector",
+}
+
 
 def structural(schema: Schema, definitions: Schema) -> Schema:
     """One JSON schema of pydantic's as a structural schema, references resolved."""
@@ -162,7 +168,7 @@ def custom_resource_definition() -> Schema:
                     "name": names.VERSION,
                     "served": True,
                     "storage": True,
-                    "subresources": {"status": {}},
+                    "subresources": {"status": {}, "scale": dict(SCALE)},
                     "additionalPrinterColumns": [dict(column) for column in PRINTER_COLUMNS],
                     "schema": {
                         "openAPIV3Schema": {

@@ -1,5 +1,6 @@
 """The custom resource's spec. Every default stands in these types, goes into the CRD's schema, and nowhere else."""
 
+from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
@@ -92,7 +93,6 @@ class Baseline(Document):
     """Factor by which the number may get worse."""
 
 
-class Baselines(Document):
 class PerplexityBaseline(Baseline):
     """A recorded perplexity: a factor of two would be another model, so less is tolerated by default."""
 
@@ -100,6 +100,7 @@ class PerplexityBaseline(Baseline):
     """Factor by which the number may get worse."""
 
 
+class Baselines(Document):
     """Baselines that override the manifest's, each by its metric. A metric with neither is skipped, visibly."""
 
     model_config = rules(
@@ -123,11 +124,11 @@ class PerplexityBaseline(Baseline):
             "!has(self.tokensPerSecond) || self.tokensPerSecond.value > 0.0",
             "baselines.tokensPerSecond.value: must be above 0 tokens/s",
         ),
-    )
         (
             "!has(self.perplexity) || self.perplexity.value >= 1.0",
             "baselines.perplexity.value: a perplexity is at least 1",
         ),
+    )
     p99_latency_ms: Annotated[Baseline | None, Field(alias="p99LatencyMs")] = None
     """99th percentile of a successful request's duration, in milliseconds."""
     ttft_p99_ms: Annotated[Baseline | None, Field(alias="ttftP99Ms")] = None
@@ -138,9 +139,9 @@ class PerplexityBaseline(Baseline):
     """Fraction of requests that end in an error of the server's."""
     tokens_per_second: Baseline | None = None
     """Tokens per second of a single request that 99 % of requests reach."""
-
     perplexity: PerplexityBaseline | None = None
     """Perplexity on the manifest's evaluation set: exp of the loss per token. Not judged without a set."""
+
     def limits(self) -> dict[MetricName, float]:
         """The limit of each baseline that is given, in the metric's unit."""
         given = {
@@ -149,9 +150,23 @@ class PerplexityBaseline(Baseline):
             MetricName.INTER_TOKEN_P99: self.inter_token_p99_ms,
             MetricName.ERROR_RATE: self.error_rate,
             MetricName.TOKENS_PER_SECOND: self.tokens_per_second,
-        }
             MetricName.PERPLEXITY: self.perplexity,
+        }
         return {name: limit_of(name, b.value, b.tolerance) for name, b in given.items() if b is not None}
+
+
+class DeletionPolicy(StrEnum):
+    DELETE = "Delete"
+    """The pods end first, then the Services go."""
+    ORPHAN = "Orphan"
+    """Everything goes on serving, owned by nobody."""
+
+
+class NetworkPolicyMode(StrEnum):
+    MANAGED = "Managed"
+    """The operator makes a NetworkPolicy for the pods, as it was installed to."""
+    UNMANAGED = "Unmanaged"
+    """It makes none: other people's policies decide."""
 
 
 class ModelDeploymentSpec(Document):
@@ -171,6 +186,12 @@ class ModelDeploymentSpec(Document):
     serving: Serving = Serving()
     rollout: Rollout = Rollout()
     rollback: Rollback = Rollback()
+    network_policy: NetworkPolicyMode = NetworkPolicyMode.MANAGED
+    """`Managed`: a NetworkPolicy lets clients reach the pods' HTTP port, and only the operator their control port.
+    `Unmanaged`: none is made, for namespaces whose own policies shall decide."""
+    deletion_policy: DeletionPolicy = DeletionPolicy.DELETE
+    """What a deletion of the resource does to its children. `Delete`: the pods end first, then the Services go.
+    `Orphan`: everything goes on serving, owned by nobody."""
 
 
 def parse_spec(spec: dict[str, Any], *, node_cache: bool = True) -> ModelDeploymentSpec:

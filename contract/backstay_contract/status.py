@@ -196,6 +196,8 @@ class ModelDeploymentStatus(Document):
     replicas: int = 0
     """Pods of the active colour."""
     ready_replicas: int = 0
+    selector: str = ""
+    """Label selector of the active colour's pods, for autoscalers."""
     ready: str = "0/0"
     """Ready and wanted pods of the active colour, as `kubectl get` shows it."""
     attempts: int = 0

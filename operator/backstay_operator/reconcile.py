@@ -4,8 +4,9 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
+from backstay_contract import names
 from backstay_contract.reasons import Reason
-from backstay_contract.status import ModelDeploymentStatus
+from backstay_contract.status import NO_COLOUR, ModelDeploymentStatus
 from pydantic import ValidationError
 
 from backstay_operator import conditions, kinds
@@ -13,6 +14,7 @@ from backstay_operator import resource as resources
 from backstay_operator.apply import events as telling
 from backstay_operator.apply import status as writing
 from backstay_operator.apply.apply import Applied, apply
+from backstay_operator.apply.companions import Companions
 from backstay_operator.apply.names import NameTakenError
 from backstay_operator.client import ApiError, Client
 from backstay_operator.http import Http
@@ -55,7 +57,8 @@ class Reconciler:
         self._clock = clock
         self._wake = wake
         self._observer = Observer(client, http, settings)
-        self._teardown = Teardown(client)
+        self._companions = Companions(client, settings.companions, settings.namespaces, clock)
+        self._teardown = Teardown(client, self._companions)
         self._uids: dict[Key, str] = {}
         self._untold: dict[str, list[Event]] = {}
 
@@ -89,15 +92,20 @@ class Reconciler:
             return BLOCKED_SECONDS
         if applied.flipped and decision.reason is Reason.BREACH:
             self._observe_flip(seen)
-        await writing.write(self._client, resource, decision.status.to_json())
+        selector = names.pods_of(resource.owner.name, decision.selector or NO_COLOUR)
+        await writing.write(self._client, resource, decision.status.with_(selector=selector).to_json())
         self._log(key, status, decision, applied)
         self._telemetry.show(key, status, decision.status)
         if resource.owner.uid not in self._untold and (end := untold_end(status, self._clock())) is not None:
             await self._tell(resource, end)
-        told = await self._tell(resource, *decision.events, *applied.events)
+        kept = await self._companions.keep(resource.owner, spec, decision)
+        for problem in kept.problems:
+            log.warning("%s", problem, extra={"resource": str(key)})
+        told = await self._tell(resource, *decision.events, *applied.events, *kept.events)
         next_look = self._observer.next_look(resource.owner.uid, spec, decision.status, self._clock())
         retry = RETRY_SECONDS if applied.problems else None
-        return soonest(decision.look_again, next_look, retry, None if told else BLOCKED_SECONDS)
+        blocked = None if told and not kept.problems else BLOCKED_SECONDS
+        return soonest(decision.look_again, next_look, retry, blocked)
 
     async def _refuse(self, resource: Resource, condition: str, event: Event) -> None:
         """Something that only a person can change is in the way: the active colour serves on, the status says why.
@@ -156,6 +164,11 @@ class Reconciler:
         extra = {"resource": str(key), "phase": after.phase.value, "reason": str(decision.reason), "attempt": attempt}
         log.info("%s: %s: %s", after.phase.value, decision.reason.value, decision.sentence, extra=extra)
 
+    def forget_all(self) -> None:
+        """Another operator leads: it shows the resources from now on."""
+        for key in list(self._uids):
+            self._forget(key)
+
     def _forget(self, key: Key) -> None:
         self._telemetry.forget(key)
         uid = self._uids.pop(key, None)
@@ -163,11 +176,6 @@ class Reconciler:
             self._observer.forget(uid)
             self._untold.pop(uid, None)
 
-
-    def forget_all(self) -> None:
-        """Another operator leads: it shows the resources from now on."""
-        for key in list(self._uids):
-            self._forget(key)
 
 def soonest(*seconds: float | None) -> float | None:
     """The least of those that are given."""

@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from backstay_operator.desired.companions import DEFAULT_CHOICE, Choice
+
 
 class SettingsError(Exception):
     """A setting is missing or wrong; the message names the variable, its value and the remedy."""
@@ -32,10 +36,6 @@ class Settings:
     """All resources are looked at again after this time, in case a watch missed something."""
     instance: str = "backstay-operator"
     """Name of this process in events: the pod's."""
-
-    def __repr__(self) -> str:
-        return f"Settings(runtime_image={self.runtime_image!r}, namespaces={self.namespaces!r})"
-
     pod_uid: str = ""
     """The pod's uid; empty outside of a pod."""
     lease_namespace: str = "default"
@@ -44,6 +44,13 @@ class Settings:
     """Operators that watch the same namespaces must share it."""
     lease_seconds: float = 15.0
     """Another operator takes over so long after the last sign of life."""
+
+    companions: Choice = DEFAULT_CHOICE
+    """What is made beside each resource's pods."""
+
+    def __repr__(self) -> str:
+        return f"Settings(runtime_image={self.runtime_image!r}, namespaces={self.namespaces!r})"
+
 
 def read(env: Mapping[str, str]) -> Settings:
     """The settings in the environment. Raises SettingsError."""
@@ -58,7 +65,12 @@ def read(env: Mapping[str, str]) -> Settings:
         node_cache=_choice(env, "BACKSTAY_NODE_CACHE", ("false", "true")) == "true",
         workers=_number(env, "BACKSTAY_WORKERS", Settings.workers, 256),
         resync_seconds=float(_number(env, "BACKSTAY_RESYNC_SECONDS", int(Settings.resync_seconds), 3600)),
+        companions=_companions(env),
         instance=env.get("POD_NAME") or env.get("HOSTNAME") or Settings.instance,
+        pod_uid=env.get("POD_UID", ""),
+        lease_namespace=env.get("POD_NAMESPACE") or Settings.lease_namespace,
+        lease_name=env.get("BACKSTAY_LEASE_NAME") or Settings.lease_name,
+        lease_seconds=float(_number(env, "BACKSTAY_LEASE_SECONDS", int(Settings.lease_seconds), 3600, lowest=3)),
     )
 
 
@@ -67,10 +79,6 @@ def _required(env: Mapping[str, str], name: str, remedy: str) -> str:
     if not value:
         raise SettingsError(f"{name}: is not set; {remedy}")
     return value
-        pod_uid=env.get("POD_UID", ""),
-        lease_namespace=env.get("POD_NAMESPACE") or Settings.lease_namespace,
-        lease_name=env.get("BACKSTAY_LEASE_NAME") or Settings.lease_name,
-        lease_seconds=float(_number(env, "BACKSTAY_LEASE_SECONDS", int(Settings.lease_seconds), 3600, lowest=3)),
 
 
 def _key(env: Mapping[str, str]) -> bytes:
@@ -90,6 +98,16 @@ def _url(env: Mapping[str, str], name: str) -> str | None:
     if value and not value.startswith(("http://", "https://")):
         raise SettingsError(f"{name}: {value!r} is no http URL; write for example http://prometheus.monitoring:9090")
     return value or None
+
+
+def _companions(env: Mapping[str, str]) -> Choice:
+    name = "BACKSTAY_COMPANIONS"
+    try:
+        return Choice.model_validate_json(env.get(name) or "{}")
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the text"
+        raise SettingsError(f"{name}: {field}: {first['msg']}; the chart makes it from its value `models`") from error
 
 
 def _choice(env: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:

@@ -86,6 +86,42 @@ capabilities:
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: [monitoring.coreos.com]
+  resources: [podmonitors, prometheusrules]
+  verbs: [get, list, create, patch, delete]
+{{- end }}
+
+{{/* What the operator makes beside each resource's pods, as its setting takes it. */}}
+{{- define "backstay.companions" -}}
+{{- $out := dict "disruptionBudget" nil }}
+{{- with .Values.models.disruptionBudget }}
+{{- if .enabled }}
+{{- $_ := set $out "disruptionBudget" (omit . "enabled") }}
+{{- end }}
+{{- end }}
+{{- with .Values.models.networkPolicy }}
+{{- if .enabled }}
+{{- $operator := dict "namespace" $.Release.Namespace "labels" (include "backstay.selectorLabels" $ | fromYaml) }}
+{{- $_ := set $out "networkPolicy" (dict "operator" $operator "clients" .clients) }}
+{{- end }}
+{{- end }}
+{{- with .Values.models.podMonitor }}
+{{- if .enabled }}
+{{- $_ := set $out "podMonitor" (omit . "enabled") }}
+{{- end }}
+{{- end }}
+{{- with .Values.models.prometheusRule }}
+{{- if .enabled }}
+{{- $_ := set $out "prometheusRule" (omit . "enabled") }}
+{{- end }}
+{{- end }}
+{{- toJson $out }}
 {{- end }}
 
 {{/* What the uninstall hook may do: find the resources and take the finalizers off. */}}

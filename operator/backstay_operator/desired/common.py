@@ -59,3 +59,8 @@ def child(owner: Owner, name: str, *, labels: dict[str, str], annotations: dict[
 def pod_selector(owner: Owner, colour: Colour | str) -> dict[str, str]:
     """Labels that only the pods of this colour have; with `none` they are nobody's."""
     return {Label.RESOURCE: owner.name, Label.COLOUR: str(colour)}
+
+
+def pods_selector(owner: Owner) -> dict[str, str]:
+    """Labels that the pods of both colours have, and no other pod."""
+    return {Label.RESOURCE: owner.name, Label.MANAGED_BY: names.MANAGED_BY}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from backstay_operator.desired.companions import Choice
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "charts" / "backstay"
@@ -91,6 +92,11 @@ class TestValues:
             ("--set=metrics.serviceMonitor.interval=often", "metrics/serviceMonitor/interval"),
             ("--set=uninstallHook.timeoutSeconds=0", "uninstallHook/timeoutSeconds"),
             ("--set=podLabels.a=1", "podLabels/a"),
+            ("--set=models.disruptionBudget.maxUnavailable=0", "models/disruptionBudget/maxUnavailable"),
+            ("--set=models.disruptionBudget.maxUnavailable=0%", "models/disruptionBudget/maxUnavailable"),
+            ("--set=models.networkPolicy.clients[0].cidr=10.0.0.0/8", "models/networkPolicy/clients/0"),
+            ("--set=models.podMonitor.interval=0s", "models/podMonitor/interval"),
+            ("--set=models.prometheusRule.labels.a=1", "models/prometheusRule/labels/a"),
         ],
     )
     def test_a_wrong_value_is_refused_with_its_name(self, helm: Path, option: str, field: str) -> None:
@@ -137,6 +143,61 @@ class TestValues:
 
         assert with_it["BACKSTAY_PROMETHEUS_URL"] == "http://prometheus:9090"
         assert "BACKSTAY_PROMETHEUS_URL" not in environment(operator_pod(render(helm)))
+
+
+class TestModels:
+    """The operator reads the setting with the very types that it makes the objects from."""
+
+    def chosen(self, helm: Path, *options: str) -> Choice:
+        return Choice.model_validate_json(environment(operator_pod(render(helm, *options)))["BACKSTAY_COMPANIONS"])
+
+    def test_by_default_everything_is_made(self, helm: Path) -> None:
+        chosen = self.chosen(helm)
+
+        assert chosen.disruption_budget is not None
+        assert chosen.disruption_budget.max_unavailable == "10%"
+        assert chosen.network_policy is not None
+        assert chosen.network_policy.clients == ({"namespaceSelector": {}},)
+        assert chosen.pod_monitor is not None
+        assert chosen.prometheus_rule is not None
+
+    def test_the_network_policys_operator_is_the_operators_own_pod(self, helm: Path) -> None:
+        template = render(helm)["Deployment", "backstay"]["spec"]["template"]
+        network_policy = self.chosen(helm).network_policy
+
+        assert network_policy is not None
+        assert network_policy.operator.namespace == "ops"
+        assert network_policy.operator.labels.items() <= template["metadata"]["labels"].items()
+
+    def test_values_are_passed_on(self, helm: Path) -> None:
+        chosen = self.chosen(
+            helm,
+            "--set=models.disruptionBudget.maxUnavailable=2",
+            "--set=models.networkPolicy.clients[0].ipBlock.cidr=10.0.0.0/8",
+            "--set=models.podMonitor.interval=15s,models.podMonitor.labels.release=kps",
+            "--set=models.prometheusRule.severity=page",
+        )
+
+        assert chosen.disruption_budget is not None
+        assert chosen.disruption_budget.max_unavailable == 2
+        assert chosen.network_policy is not None
+        assert chosen.network_policy.clients == ({"ipBlock": {"cidr": "10.0.0.0/8"}},)
+        assert chosen.pod_monitor is not None
+        assert (chosen.pod_monitor.interval, chosen.pod_monitor.labels) == ("15s", {"release": "kps"})
+        assert chosen.prometheus_rule is not None
+        assert chosen.prometheus_rule.severity == "page"
+
+    def test_everybody_may_be_let_in(self, helm: Path) -> None:
+        network_policy = self.chosen(helm, "--set-json=models.networkPolicy.clients=[]").network_policy
+
+        assert network_policy is not None
+        assert network_policy.clients == ()
+
+    def test_each_can_be_switched_off(self, helm: Path) -> None:
+        kinds = ("disruptionBudget", "networkPolicy", "podMonitor", "prometheusRule")
+        off = ",".join(f"models.{kind}.enabled=false" for kind in kinds)
+
+        assert self.chosen(helm, f"--set={off}") == Choice(disruption_budget=None)
 
 
 class TestPod:
@@ -190,6 +251,10 @@ class TestRights:
             ("", "pods/log"): "get",
             ("discovery.k8s.io", "endpointslices"): "get list watch",
             ("events.k8s.io", "events"): "create patch",
+            ("policy", "poddisruptionbudgets"): "get list create patch delete",
+            ("networking.k8s.io", "networkpolicies"): "get list create patch delete",
+            ("monitoring.coreos.com", "podmonitors"): "get list create patch delete",
+            ("monitoring.coreos.com", "prometheusrules"): "get list create patch delete",
         }
 
         assert allowed(render(helm)["ClusterRole", "backstay"]) == {

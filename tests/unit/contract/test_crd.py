@@ -193,8 +193,22 @@ class TestWhole:
     def test_every_status_field_may_be_left_out(self) -> None:
         assert "required" not in ROOT["properties"]["status"]
 
-    def test_the_status_is_a_subresource(self) -> None:
-        assert WHOLE["spec"]["versions"][0]["subresources"] == {"status": {}}
+    def test_the_status_and_the_scale_are_subresources(self) -> None:
+        assert WHOLE["spec"]["versions"][0]["subresources"].keys() == {"status", "scale"}
+
+    def test_the_scale_reads_fields_that_exist_and_have_the_types_that_kubernetes_wants(self) -> None:
+        scale = WHOLE["spec"]["versions"][0]["subresources"]["scale"]
+        found = {}
+        for name, path in scale.items():
+            node = ROOT
+            for part in path.strip(".").split("."):
+                node = node["properties"][part]
+            found[name] = node["type"]
+        assert found == {
+            "specReplicasPath": "integer",
+            "statusReplicasPath": "integer",
+            "labelSelectorPath": "string",
+        }
 
     def test_the_names_are_the_contracts(self) -> None:
         assert WHOLE["metadata"]["name"] == f"{names.PLURAL}.{names.GROUP}"

@@ -46,6 +46,10 @@ class FakeApi:
     fail: Callable[[str, Kind, str], ApiError | None] = lambda *_: None
     logs: dict[tuple[str, str, bool], str] = field(default_factory=dict)
     version: int = 0
+    unserved: set[Kind] = field(default_factory=set)
+
+    async def serves(self, kind: Kind) -> bool:
+        return kind not in self.unserved
 
     def put(self, kind: Kind, body: Json) -> Json:
         metadata = body["metadata"]

@@ -9,7 +9,7 @@ from backstay_contract import names
 from backstay_operator import kinds
 from backstay_operator.client import ApiError
 from backstay_operator.queue import Key
-from backstay_operator.reconcile import Reconciler, soonest
+from backstay_operator.reconcile import BLOCKED_SECONDS, Reconciler, soonest
 from backstay_operator.resource import FINALIZER
 from backstay_operator.settings import Settings
 from backstay_operator.telemetry import Telemetry
@@ -42,6 +42,30 @@ class Passes:
     def status(self) -> Json:
         status: Json = self.body["status"]
         return status
+
+
+async def test_autoscalers_are_told_the_active_colours_pods_and_nobodys_before_the_first_flip(passes: Passes) -> None:
+    await passes.once()
+    assert passes.status["selector"] == "backstay.dev/modeldeployment=chat,backstay.dev/colour=none"
+    passes.api.objects[kinds.SERVICE, "prod", "chat"]["spec"]["selector"]["backstay.dev/colour"] = "blue"
+    await passes.once()
+    assert passes.status["selector"] == "backstay.dev/modeldeployment=chat,backstay.dev/colour=blue"
+
+
+async def test_companions_that_cannot_be_written_hold_up_nothing_and_are_tried_again(passes: Passes) -> None:
+    passes.api.objects[kinds.SERVICE, "prod", "chat"] = {}
+    del passes.api.objects[kinds.SERVICE, "prod", "chat"]
+    refused = ApiError(403, "Forbidden", "no", "fake")
+    passes.api.fail = lambda verb, kind, _: refused if (verb, kind) == ("apply", kinds.POD_DISRUPTION_BUDGET) else None
+    await passes.once()
+    passes.api.objects[kinds.SERVICE, "prod", "chat"]["spec"]["selector"]["backstay.dev/colour"] = "blue"
+    again = await passes.once()
+    assert passes.status["active"]["colour"] == "blue"
+    assert again is not None
+    assert again <= BLOCKED_SECONDS
+    passes.api.fail = lambda *_: None
+    await passes.once()
+    assert (kinds.POD_DISRUPTION_BUDGET, "prod", "chat-blue") in passes.api.objects
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ def test_everything_can_be_set(env: dict[str, str]) -> None:
             "BACKSTAY_METRICS_PORT": "2",
             "BACKSTAY_WORKERS": "3",
             "BACKSTAY_RESYNC_SECONDS": "4",
+            "BACKSTAY_COMPANIONS": '{"podMonitor": {"interval": "9s"}, "disruptionBudget": null}',
             "BACKSTAY_LEASE_NAME": "one",
             "BACKSTAY_LEASE_SECONDS": "6",
             "POD_NAME": "backstay-0",
@@ -41,6 +42,9 @@ def test_everything_can_be_set(env: dict[str, str]) -> None:
     assert (settings.workers, settings.resync_seconds, settings.instance) == (3, 4.0, "backstay-0")
     assert (settings.lease_namespace, settings.lease_name, settings.lease_seconds) == ("ops", "one", 6.0)
     assert settings.pod_uid == "u"
+    assert settings.companions.disruption_budget is None
+    assert settings.companions.pod_monitor is not None
+    assert settings.companions.pod_monitor.interval == "9s"
 
 
 @pytest.mark.parametrize(
@@ -54,6 +58,9 @@ def test_everything_can_be_set(env: dict[str, str]) -> None:
         ("BACKSTAY_WORKERS", "0", "'0' is not a whole number from 1 to 256"),
         ("BACKSTAY_WORKERS", "many", "'many' is not a whole number"),
         ("BACKSTAY_METRICS_PORT", "70000", "'70000' is not a whole number from 1 to 65535"),
+        ("BACKSTAY_COMPANIONS", "{", "the text: Invalid JSON"),
+        ("BACKSTAY_COMPANIONS", '{"podMonitor": {"interval": "0s"}}', "podMonitor.interval: String should match"),
+        ("BACKSTAY_COMPANIONS", '{"ingress": {}}', "ingress: Extra inputs are not permitted"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value_and_remedy(
