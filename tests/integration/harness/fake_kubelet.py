@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +20,8 @@ from backstay_contract.termination import EXIT_CODES
 
 from .api import Access
 from .fake_runtime import HEALTHY, Behaviour, FakeRuntime
+from .traffic import Traffic
+from .watched import Name, Watched
 
 Json = dict[str, Any]
 NODE = "fake-node"
@@ -44,7 +45,10 @@ class FakeKubelet:
         self._stop = threading.Event()
         self._next_address = 1
         self._thread = threading.Thread(target=lambda: plane.inside(lambda: asyncio.run(self._main())), daemon=True)
-        self._clients: dict[tuple[str, str], Traffic] = {}
+        self._clients: dict[Name, Traffic] = {}
+        self._pods = Watched("/api/v1/pods", {"fieldSelector": f"spec.nodeName={NODE}"}, lambda *_: None)
+        ours = f"{Label.MANAGED_BY}={names.MANAGED_BY}"
+        self._services = Watched("/api/v1/services", {"labelSelector": ours}, self._service_changed)
         self.errors: list[str] = []
 
     def start(self) -> None:
@@ -55,7 +59,7 @@ class FakeKubelet:
         self._thread.join(timeout=20)
 
     @contextlib.contextmanager
-    def traffic(self, namespace: str, name: str, per_second: float = 200.0) -> Iterator["Traffic"]:
+    def traffic(self, namespace: str, name: str, per_second: float = 200.0) -> Iterator[Traffic]:
         """Clients of the Service NAME, as long as the block lasts."""
         key = (namespace, name)
         traffic = self._clients[key] = Traffic(per_second)
@@ -64,37 +68,33 @@ class FakeKubelet:
         finally:
             del self._clients[key]
 
-    def pods(self, name: str, colour: str) -> list[FakeRuntime]:
-        """Running pods of a resource's colour."""
+    def pods(self, name: str, colour: str, namespace: str | None = None) -> list[FakeRuntime]:
+        """Running pods of a resource's colour; without a namespace in all of them."""
         return [
             self.runtimes[pod["metadata"]["name"]]
             for pod in list(self.running.values())
             if pod["metadata"]["labels"].get(Label.RESOURCE) == name
             and pod["metadata"]["labels"].get(Label.COLOUR) == colour
+            and namespace in (None, pod["metadata"]["namespace"])
         ]
 
     async def _main(self) -> None:
         async with self._access.async_client() as api:
             await self._register(api)
             lives: dict[str, asyncio.Task[None]] = {}
-            beat = asyncio.create_task(self._beat(api))
-            clients = asyncio.create_task(self._drive(api))
+            work = (self._beat(api), self._drive(), self._pods.follow(api), self._services.follow(api))
+            tasks = [asyncio.create_task(one) for one in work]
             try:
                 while not self._stop.is_set():
-                    for pod in await self._bound(api):
+                    for pod in list(self._pods.objects.values()):
                         uid = pod["metadata"]["uid"]
                         if uid not in lives:
                             lives[uid] = asyncio.create_task(self._live(api, pod))
                     await asyncio.sleep(0.1)
             finally:
-                for task in (beat, clients, *lives.values()):
+                for task in (*tasks, *lives.values()):
                     task.cancel()
-                await asyncio.gather(beat, clients, *lives.values(), return_exceptions=True)
-
-    async def _bound(self, api: httpx2.AsyncClient) -> list[Json]:
-        response = await api.get("/api/v1/pods", params={"fieldSelector": f"spec.nodeName={NODE}"})
-        items: list[Json] = response.json()["items"] if response.is_success else []
-        return items
+                await asyncio.gather(*tasks, *lives.values(), return_exceptions=True)
 
     async def _register(self, api: httpx2.AsyncClient) -> None:
         await api.post("/api/v1/nodes", json={"metadata": {"name": NODE}})
@@ -142,7 +142,7 @@ class FakeKubelet:
             await self._report(api, namespace, name, address, behaviour)
             runtime.ready = not behaviour.unready and behaviour.waits is None
             self.running[name] = pod
-            while (now := await self._pod(api, namespace, name)) is not None:
+            while (now := self._pod(namespace, name)) is not None:
                 if "deletionTimestamp" in now["metadata"]:
                     break
                 if behaviour.dies_after is not None and runtime.ok + runtime.errors >= behaviour.dies_after:
@@ -171,12 +171,8 @@ class FakeKubelet:
             servers.append(server)
         return servers
 
-    async def _pod(self, api: httpx2.AsyncClient, namespace: str, name: str) -> Json | None:
-        response = await api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
-        if response.status_code == 404:
-            return None
-        body: Json = response.json()
-        return body
+    def _pod(self, namespace: str, name: str) -> Json | None:
+        return self._pods.objects.get((namespace, name))
 
     async def _patch(self, api: httpx2.AsyncClient, namespace: str, name: str, status: Json) -> None:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
@@ -239,7 +235,7 @@ class FakeKubelet:
             await self._patch(api, namespace, name, {"phase": "Pending", "initContainerStatuses": [container]})
             for _ in range(10):
                 await asyncio.sleep(0.1)
-                now = await self._pod(api, namespace, name)
+                now = self._pod(namespace, name)
                 if now is None:
                     return
                 if "deletionTimestamp" in now["metadata"]:
@@ -248,7 +244,7 @@ class FakeKubelet:
 
     async def _end(self, api: httpx2.AsyncClient, namespace: str, name: str, runtime: FakeRuntime) -> None:
         runtime.ready = False
-        if await self._pod(api, namespace, name) is None:
+        if self._pod(namespace, name) is None:
             return
         while runtime.in_flight:  # noqa: ASYNC110 - the test moves the clock of the request
             await asyncio.sleep(0.1)
@@ -258,13 +254,20 @@ class FakeKubelet:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         await api.request("DELETE", path, json={"gracePeriodSeconds": 0})
 
-    async def _drive(self, api: httpx2.AsyncClient) -> None:
+    def _service_changed(self, key: Name, service: Json | None) -> None:
+        """No selector that the Service ever had is missed, however short it was there."""
+        traffic = self._clients.get(key)
+        if traffic is not None:
+            selector = (service or {}).get("spec", {}).get("selector") or {}
+            traffic.selectors.add(selector.get(Label.COLOUR))
+
+    async def _drive(self) -> None:
         """Routes clients as kube-proxy would: to the ready pods that the Service's selector names."""
         while True:
-            for (namespace, name), traffic in list(self._clients.items()):
-                response = await api.get(f"/api/v1/namespaces/{namespace}/services/{name}")
-                if response.is_success:
-                    traffic.tick(response.json()["spec"].get("selector") or {}, self._matching(response.json()))
+            for key, traffic in list(self._clients.items()):
+                service = self._services.objects.get(key)
+                if service is not None:
+                    traffic.tick(service["spec"].get("selector") or {}, self._matching(service))
             await asyncio.sleep(0.05)
 
     def _matching(self, service: Json) -> list[FakeRuntime]:
@@ -276,31 +279,3 @@ class FakeKubelet:
             and selector.items() <= pod["metadata"]["labels"].items()
             and self.runtimes[pod["metadata"]["name"]].ready
         ]
-
-
-class Traffic:
-    """Clients of one Service, and what they met."""
-
-    def __init__(self, per_second: float) -> None:
-        self._per_second = per_second
-        self._last = time.monotonic()
-        self.versions: list[str] = []
-        """Versions that answered, in order, without repetition."""
-        self.lost = 0
-        self.selectors: set[str | None] = set()
-
-    def tick(self, selector: Json, ready: list[FakeRuntime]) -> None:
-        now = time.monotonic()
-        requests = max(1, round((now - self._last) * self._per_second))
-        self._last = now
-        self.selectors.add(selector.get(Label.COLOUR))
-        if selector.get(names.Label.COLOUR) == "none":
-            return
-        if not ready:
-            self.lost += requests
-            return
-        for number in range(requests):
-            runtime = ready[number % len(ready)]
-            runtime.request()
-            if not self.versions or self.versions[-1] != runtime.version:
-                self.versions.append(runtime.version)

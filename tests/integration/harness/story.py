@@ -12,8 +12,9 @@ from backstay_contract import names
 
 from .api import MDEPS, Json, done, patch
 from .fake_kubelet import FakeKubelet
-from .fake_runtime import Behaviour
+from .fake_runtime import Behaviour, FakeRuntime
 from .operator_process import OperatorProcess
+from .traffic import Traffic
 
 NAME = "chat"
 COLOURS = ("blue", "green")
@@ -36,19 +37,27 @@ def model(version: str) -> Json:
 class Story:
     """Helpers around one resource in its own namespace."""
 
-    def __init__(self, client: httpx2.Client, namespace: str, kubelet: FakeKubelet, operator: OperatorProcess) -> None:
+    def __init__(
+        self,
+        client: httpx2.Client,
+        namespace: str,
+        kubelet: FakeKubelet,
+        operator: OperatorProcess,
+        name: str = NAME,
+    ) -> None:
         self.client = client
         self.namespace = namespace
         self.kubelet = kubelet
         self.operator = operator
-        self.path = f"{MDEPS.format(namespace=namespace)}/{NAME}"
+        self.name = name
+        self.path = f"{MDEPS.format(namespace=namespace)}/{name}"
 
     def create(self, version: str, replicas: int = 2, **rollout: Any) -> None:
         soak = {"minSeconds": 1, "maxSeconds": 60, "intervalSeconds": 0.4, **rollout.pop("soak", {})}
         body = {
             "apiVersion": names.API_VERSION,
             "kind": names.KIND,
-            "metadata": {"name": NAME, "namespace": self.namespace},
+            "metadata": {"name": self.name, "namespace": self.namespace},
             "spec": {
                 "model": model(version),
                 "replicas": replicas,
@@ -72,7 +81,7 @@ class Story:
 
     def select(self, colour: str) -> None:
         """Somebody else's hand on the Service."""
-        path = f"/api/v1/namespaces/{self.namespace}/services/{NAME}"
+        path = f"/api/v1/namespaces/{self.namespace}/services/{self.name}"
         patch({"spec": {"selector": {names.Label.COLOUR: colour}}}, self.client, path)
 
     def pause(self, seconds: float) -> None:
@@ -108,20 +117,30 @@ class Story:
         return None if response.status_code == 404 else done(response)
 
     def deployment(self, colour: str) -> Json | None:
-        return self.child("deployments", f"{NAME}-{colour}")
+        return self.child("deployments", f"{self.name}-{colour}")
 
     def replicas(self, colour: str) -> int:
         deployment = self.deployment(colour)
         return 0 if deployment is None else int(deployment["spec"]["replicas"])
 
-    def selector(self, name: str = NAME) -> str:
-        service = self.child("services", name)
+    def selector(self, name: str | None = None) -> str:
+        service = self.child("services", name or self.name)
         return "" if service is None else str(service["spec"]["selector"].get(names.Label.COLOUR))
 
+    def pods(self, colour: str) -> list[FakeRuntime]:
+        """The colour's running pods."""
+        return self.kubelet.pods(self.name, colour, self.namespace)
+
+    def traffic(self, per_second: float = 200.0) -> contextlib.AbstractContextManager[Traffic]:
+        """Clients of the active Service, as long as the block lasts."""
+        return self.kubelet.traffic(self.namespace, self.name, per_second)
+
     def events(self) -> list[Json]:
+        """Events about the resource."""
         path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
+        about = (names.KIND, self.name)
         found = done(self.client.get(path))["items"]
-        return [event for event in found if event["regarding"]["kind"] == names.KIND]
+        return [event for event in found if (event["regarding"]["kind"], event["regarding"]["name"]) == about]
 
     def children(self) -> list[str]:
         """Everything of the resource that is left in the namespace."""
@@ -154,7 +173,7 @@ class Story:
         begins at the resource version `since`."""
         query = {
             "watch": "true",
-            "fieldSelector": f"metadata.name={NAME}",
+            "fieldSelector": f"metadata.name={self.name}",
             "resourceVersion": since,
             "timeoutSeconds": str(seconds),
         }
@@ -184,7 +203,7 @@ class Story:
         def rests() -> bool:
             active = self.selector()
             other = "green" if active == "blue" else "blue"
-            return self.replicas(other) == 0 and not self.kubelet.pods(NAME, other)
+            return self.replicas(other) == 0 and not self.pods(other)
 
         self.wait("one colour at rest", rests, seconds)
 
