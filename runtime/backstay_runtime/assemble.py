@@ -2,15 +2,19 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from backstay_contract.manifest import EvaluationItem
 from backstay_contract.termination import GaveUp
 
 from backstay_runtime import machine
 from backstay_runtime.api.service import Loaded
 from backstay_runtime.engine import Engine
+from backstay_runtime.evaluation.evaluator import Evaluator
+from backstay_runtime.evaluation.texts import tokenize
 from backstay_runtime.folder import GiveUpError
 from backstay_runtime.kv.blocks import PROBE_BLOCK, RESERVED_BLOCKS, BlockPool
 from backstay_runtime.loop import EngineLoop
@@ -57,6 +61,7 @@ class Model:
     tokenizer: Tokenizer
     template: ChatTemplate | None
     vocabulary: int
+    evaluator: Evaluator | None = None
 
 
 def plan_sizes(
@@ -82,24 +87,38 @@ def plan_sizes(
     return Sizes(wanted, max_num_seqs, queue_length, min(most, affordable) + RESERVED_BLOCKS)
 
 
-def load(folder: Path, *, dtype: Dtype, max_model_len: int | None, max_num_seqs: int, queue_length: int) -> Model:
+def load(
+    folder: Path,
+    *,
+    dtype: Dtype,
+    max_model_len: int | None,
+    max_num_seqs: int,
+    queue_length: int,
+    evaluation: Sequence[EvaluationItem] = (),
+) -> Model:
     """Loads a model onto this machine's device. Raises GiveUpError with a reason."""
     device = machine.device()
     try:
         config = read_config(folder)
         tokenizer = Tokenizer(folder)
         template = load_template(folder)
-        positions = min(max_model_len or config.max_positions, config.max_positions)
+        texts, problem = tokenize(evaluation, tokenizer.encode, config.max_positions)
+        longest = max((len(text.tokens) for text in texts), default=0)
+        positions = min(max(longest, max_model_len or config.max_positions), config.max_positions)
         llama = load_llama(folder, dtype=dtype, device=device, positions=positions)
     except ModelError as why:
         raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
     except (MemoryError, torch.OutOfMemoryError) as why:
         raise GiveUpError(GaveUp.OUT_OF_MEMORY, f"the weights do not fit into memory: {why}") from why
     memory = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else machine.memory_left()
+    own = -(-longest // BLOCK_SIZE)
+    memory -= own * BLOCK_SIZE * config.kv_bytes_per_token
     sizes = plan_sizes(
         config, memory, max_model_len=max_model_len, max_num_seqs=max_num_seqs, queue_length=queue_length
     )
-    runner = Runner(llama, blocks=sizes.blocks, block_size=BLOCK_SIZE)
+    # The evaluation's blocks lie behind the pool's: users cannot take them, nor it theirs.
+    runner = Runner(llama, blocks=sizes.blocks + own, block_size=BLOCK_SIZE)
+    evaluator = Evaluator(runner, texts, range(sizes.blocks, sizes.blocks + own), problem=problem)
     with torch.inference_mode():
         runner.warm_up(PROBE_BLOCK)
     scheduler = Scheduler(
@@ -108,7 +127,7 @@ def load(folder: Path, *, dtype: Dtype, max_model_len: int | None, max_num_seqs:
         step_tokens=max(STEP_TOKENS, max_num_seqs),
     )
     engine = Engine(runner, scheduler, config.eos)
-    return Model(engine, sizes, tokenizer, template, config.vocabulary)
+    return Model(engine, sizes, tokenizer, template, config.vocabulary, evaluator if evaluation else None)
 
 
 def start(model: Model, metrics: Metrics) -> Loaded:
@@ -116,7 +135,10 @@ def start(model: Model, metrics: Metrics) -> Loaded:
     admission = Admission(max_sequences=model.sizes.max_num_seqs, queue_length=model.sizes.queue_length)
     gauges = Gauges(metrics)
     metrics.kv_total.set(model.engine.scheduler.pool.capacity)
-    loop = EngineLoop(model.engine, admission, gauges.read)
+    loop = EngineLoop(model.engine, admission, gauges.read, model.evaluator)
+    if model.evaluator is not None:
+        evaluator = model.evaluator
+        metrics.evaluation.read = lambda: evaluator.state
     loop.start()
     return Loaded(
         loop=loop,

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
@@ -53,6 +54,18 @@ class Ticket:
         self.number: int | None = None
 
 
+class Background(Protocol):
+    """Work of no hurry that shares the engine's thread."""
+
+    def pause(self, now: float, *, idle: bool) -> float | None:
+        """Seconds until it may work; None: it has nothing to do. `idle`: nobody waits for the engine."""
+        ...
+
+    def work(self) -> None:
+        """Does a little of it. Never raises."""
+        ...
+
+
 class EngineDeadError(Exception):
     """The engine has stopped for good."""
 
@@ -63,11 +76,18 @@ class EngineLoop:
     Called from the event loop's thread, except `_run` and what it calls. Deliveries come on the event loop.
     """
 
-    def __init__(self, engine: Engine, admission: Admission, after_step: Callable[[Engine], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        admission: Admission,
+        after_step: Callable[[Engine], None],
+        background: Background | None = None,
+    ) -> None:
         """`after_step` is called on the engine's thread after every step, to read gauges."""
         self._engine = engine
         self._admission = admission
         self._after_step = after_step
+        self._background = background
         self._events = asyncio.get_running_loop()
         self._wake = threading.Condition()
         self._arrived: deque[Ticket] = deque()
@@ -162,6 +182,8 @@ class EngineLoop:
             self._after_step(self._engine)
             if self.dead is not None:
                 break
+            if self._background is not None and self._background.pause(time.monotonic(), idle=False) == 0:
+                self._background.work()
         self._busy_since = None
 
     def _die(self, why: str) -> None:
@@ -174,12 +196,8 @@ class EngineLoop:
 
     def _take_in(self) -> bool:
         """Adds and removes what has come, waiting while there is no work. False: the thread should end."""
+        self._idle()
         with self._wake:
-            while self._engine.idle and not (self._arrived or self._stopping or self._cutting):
-                self._forget_gone()
-                self._busy_since = None
-                self._after_step(self._engine)
-                self._wake.wait()
             if self._stopping:
                 return False
             arrived = list(self._arrived)
@@ -192,6 +210,22 @@ class EngineLoop:
         if cutting:
             self._deliver(self._end_all(Finish.CUT))
         return True
+
+    def _idle(self) -> None:
+        """Returns when there is work. Until then the background has the thread, a little at a time."""
+        while True:
+            with self._wake:
+                pause = None if self._background is None else self._background.pause(time.monotonic(), idle=True)
+                if not self._engine.idle or self._arrived or self._stopping or self._cutting:
+                    return
+                self._forget_gone()
+                self._busy_since = None
+                self._after_step(self._engine)
+                if pause != 0:
+                    self._wake.wait(pause)
+                    continue
+            if self._background is not None:
+                self._background.work()
 
     def _add(self, ticket: Ticket) -> None:
         wish = ticket.wish

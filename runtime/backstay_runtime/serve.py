@@ -14,6 +14,7 @@ from pathlib import Path
 
 import torch
 from backstay_contract import profile, termination
+from backstay_contract.manifest import EvaluationItem
 from backstay_contract.names import Env
 from backstay_contract.names import Path as PodPath
 from backstay_contract.termination import EXIT_CODES, GaveUp, Termination
@@ -94,7 +95,7 @@ async def serve(read: Settings) -> int:
     control = make_server(guarded(create_control(service, read.control_token_sha256), service))
     over = asyncio.Event()
     serving = asyncio.ensure_future(run_servers([(http, sockets[0]), (control, sockets[1])], over))
-    loading = asyncio.ensure_future(_load(read, service))
+    loading = asyncio.ensure_future(_load(read, service, manifest.evaluation))
     told = asyncio.ensure_future(ending.wait())
     try:
         await asyncio.wait({loading, told}, return_when=asyncio.FIRST_COMPLETED)
@@ -124,7 +125,7 @@ def _listen(read: Settings) -> list[socket.socket]:
     return sockets
 
 
-async def _load(read: Settings, service: Service) -> None:
+async def _load(read: Settings, service: Service, evaluation: Sequence[EvaluationItem]) -> None:
     began = time.monotonic()
     model = await asyncio.to_thread(
         assemble.load,
@@ -133,6 +134,7 @@ async def _load(read: Settings, service: Service) -> None:
         max_model_len=read.max_model_len,
         max_num_seqs=read.max_num_seqs,
         queue_length=read.queue_length,
+        evaluation=evaluation,
     )
     # What was loaded stays: it need not be looked through at every collection.
     gc.collect()

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import math
 from typing import Any
 
 from backstay_contract.mode import Mode
@@ -39,7 +40,28 @@ def _state(service: Service) -> dict[str, Any]:
         "model": who.name,
         "version": who.version,
         "limits": service.limits,
+        "evaluation": _evaluation(service),
     }
+
+
+def _evaluation(service: Service) -> dict[str, Any]:
+    """How far the evaluation is; without a set, items is 0."""
+    state = service.metrics.evaluation.read()
+    return {"items": state.items, "done": state.done, "rounds": state.rounds, "problem": state.problem}
+
+
+def _evaluated(service: Service) -> dict[str, Any]:
+    """The last whole round, text by text; null for a loss that is not a number, which JSON has no word for."""
+    found = service.metrics.evaluation.read().found
+    items = [
+        {
+            "recordedNll": item.recorded_nll,
+            "nll": item.nll if math.isfinite(item.nll) else None,
+            "tokens": item.tokens,
+        }
+        for item in found
+    ]
+    return _evaluation(service) | {"found": items}
 
 
 def create_control(service: Service, token_sha256: str | None) -> FastAPI:
@@ -50,6 +72,11 @@ def create_control(service: Service, token_sha256: str | None) -> FastAPI:
     async def state(request: Request) -> Response:
         _authorise(request, token_sha256)
         return JSONResponse(_state(service))
+
+    @app.get("/control/evaluation")
+    async def evaluation(request: Request) -> Response:
+        _authorise(request, token_sha256)
+        return JSONResponse(_evaluated(service))
 
     @app.put("/control/mode")
     async def mode(request: Request) -> Response:

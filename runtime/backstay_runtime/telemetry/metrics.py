@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from backstay_runtime.identity import Identity
 from backstay_runtime.telemetry import evidence
+from backstay_runtime.telemetry.evaluation import EvaluationCollector
 
 OUTCOMES = (Outcome.OK, Outcome.ERROR, Outcome.CANCELLED, Outcome.REJECTED)
 CONTENT_TYPE = exposition.CONTENT_TYPE_PLAIN_0_0_4
@@ -58,6 +59,8 @@ class Metrics:
             names.BATCH_SIZE, "Sequences in a step.", [*self._who], registry=self.registry, buckets=_BATCHES
         )
         self.batch_size = batch.labels(**self._who)
+        self.evaluation = EvaluationCollector(self._who)
+        self.registry.register(self.evaluation)
         self._mode = self._labelled_gauge(names.MODE, "1 for the present mode.", "mode")
         self.set_mode(Mode.NORMAL)
         build = self._labelled_gauge(names.BUILD_INFO, "The runtime's version.", "runtime")

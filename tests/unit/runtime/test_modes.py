@@ -34,6 +34,7 @@ async def test_without_its_token_the_control_port_does_nothing(
 ) -> None:
     async with control(here, token, known) as client:
         assert (await client.get("/control/state")).status_code == 401
+        assert (await client.get("/control/evaluation")).status_code == 401
         answer = await client.put("/control/mode", json={"mode": "draining"})
         assert answer.status_code == 401
         assert answer.json()["error"]["code"] == "unauthorized"
@@ -49,6 +50,7 @@ async def test_the_state_says_mode_work_and_model(here: Place) -> None:
             "model": "tiny",
             "version": "1.2.0",
             "limits": {},
+            "evaluation": {"items": 0, "done": 0, "rounds": 0, "problem": ""},
         }
 
 
