@@ -104,6 +104,8 @@ class Attempt(Document):
     """What its revision is built from: it goes into the history when it serves."""
     limits: tuple[MetricLimit, ...] = ()
     evidence: Annotated[tuple[MetricEvidence, ...], Field(max_length=16)] = ()
+    previous_evidence: Annotated[tuple[MetricEvidence, ...], Field(max_length=16)] = ()
+    """The previous colour's, against its own limits and from the flip on: what both breach has another cause."""
 
 
 class Rejection(Document):
@@ -135,6 +137,8 @@ class HistoryEntry(Document):
     at: AwareDatetime
     recipe: Recipe | None = None
     """What it is built from again; None where an older version wrote the entry."""
+    limits: tuple[MetricLimit, ...] = ()
+    """What it was judged by, and is watched by while it serves."""
 
 
 class Returning(Document):

@@ -27,6 +27,10 @@ def write(record: FlipRecord) -> str:
         body["limit"] = record.limit
     if record.rejects:
         body["rejects"] = True
+    if record.degraded:
+        body["degraded"] = True
+    if record.then:
+        body["then"] = record.then
     return json.dumps(body, ensure_ascii=False, allow_nan=False)
 
 
@@ -47,6 +51,8 @@ def read(text: str) -> FlipRecord | None:
             observed=float(body["observed"]) if "observed" in body else None,
             limit=float(body["limit"]) if "limit" in body else None,
             rejects=body.get("rejects") is True,
+            degraded=body.get("degraded") is True,
+            then=str(body.get("then", "")),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None

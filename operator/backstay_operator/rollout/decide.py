@@ -7,8 +7,7 @@ from backstay_contract.reasons import Reason
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.status import Attempt, ModelDeploymentStatus, Phase
 
-from backstay_operator.rollout import facts as facts_of
-from backstay_operator.rollout import memory, plan, report
+from backstay_operator.rollout import deriving, memory, plan, report
 from backstay_operator.rollout.decision import Decision, Event, Flip
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import Observation
@@ -32,7 +31,7 @@ def decide(
     generation: int,
 ) -> Decision:
     """One step of the machine. `generation` is the resource's own, for observedGeneration."""
-    facts = facts_of.derive(spec, status, observation, now)
+    facts = deriving.derive(spec, status, observation, now)
     where = stage(facts)
     phase = consistent_phase(status.phase, where, facts.attempt)
     row = next(r for r in TRANSITIONS if phase in r.sources and r.stage is where and r.guard(facts))

@@ -1,6 +1,5 @@
 """What the machine concludes from what it sees: one frozen value that every guard and action reads."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -8,11 +7,11 @@ from functools import cached_property
 from backstay_contract.evidence import AttemptVerdict, VerdictKind
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.rollout import Promotion
-from backstay_contract.status import Attempt, Colour, ModelDeploymentStatus, Rejection
+from backstay_contract.status import Attempt, Colour, HistoryEntry, ModelDeploymentStatus, Rejection
 
-from backstay_operator.rollout import judging, revision
-from backstay_operator.rollout.observation import ColourState, Observation, Pod, PodFailure
-from backstay_operator.rollout.revision import Known, Wanted
+from backstay_operator.rollout import revision
+from backstay_operator.rollout.observation import ColourState, Observation, Pod, PodFailure, WatchRound
+from backstay_operator.rollout.revision import Wanted
 
 
 @dataclass(frozen=True)
@@ -25,11 +24,17 @@ class Facts:
     now: datetime
     asked: Wanted
     """What the spec asks for."""
+    aim: Wanted
+    """What people want to serve: what the spec asks for, or the revision that rollout.rollbackTo names."""
     wanted: Wanted
-    """What shall serve: mostly what is asked for."""
+    """What shall serve: the aim, or the revision that a slow way back leads to."""
     active_colour: Colour | None
     attempt: Attempt | None
     verdict: AttemptVerdict | None
+    """Of the open attempt; at rest, of the watch."""
+    previous_verdict: AttemptVerdict | None = None
+    """Of the other colour, in the soak."""
+    watch: WatchRound | None = None
 
     @property
     def active(self) -> ColourState | None:
@@ -60,16 +65,32 @@ class Facts:
         return candidate_replicas(self.spec, self.active)
 
     @property
-    def previous(self) -> ColourState | None:
-        """The colour to go back to: the other one, once the Service was flipped to the attempt's."""
-        if self.attempt is None or not self.switched:
+    def other(self) -> ColourState | None:
+        """The colour that the Service does not select, while it has pods."""
+        if self.active_colour is None:
             return None
-        other = self.observation.colours[self.attempt.colour.other]
+        other = self.observation.colours[self.active_colour.other]
         return other if other.exists and other.replicas > 0 and other.revision else None
 
     @property
+    def previous(self) -> ColourState | None:
+        """The colour to go back to: the other one, while it is kept warm and its attempt was not rejected."""
+        if self.attempt is not None and not self.switched:
+            return None
+        return self.other if self.other is not None and self.rejection_of(self.other) is None else None
+
+    @property
     def previous_ready(self) -> bool:
-        return self.previous is not None and self.previous.ready > 0
+        """It could take over: half of its pods are ready, or as many as the active colour has."""
+        previous, active = self.previous, self.active
+        if previous is None or previous.ready == 0:
+            return False
+        return 2 * previous.ready >= previous.replicas or active is None or previous.ready >= active.ready
+
+    def rejection_of(self, state: ColourState) -> Rejection | None:
+        """Why this very attempt of a colour was rejected; None where it was not, or where a retry is asked for."""
+        token = self.spec.rollout.retry_token
+        return next((r for r in self.status.rejected if r.attempt == state.attempt and r.retry_token == token), None)
 
     @cached_property
     def failure(self) -> tuple[Pod, PodFailure] | None:
@@ -111,6 +132,29 @@ class Facts:
         return revision.of_history(self.status.history, known.revision)
 
     @property
+    def returns(self) -> bool:
+        """The open attempt is a slow way back: it brings a revision up again that served before."""
+        returning = self.status.returning
+        return self.attempt is not None and returning is not None and self.attempt.revision == returning.to
+
+    @property
+    def degraded(self) -> bool:
+        """The answers of the active colour are cut."""
+        cut = self.status.degraded
+        return cut is not None and self.active is not None and self.active.revision == cut.revision
+
+    @property
+    def entry(self) -> HistoryEntry | None:
+        """What the history knows of the active colour's revision."""
+        active = self.active
+        return next((h for h in reversed(self.status.history) if active and h.revision == active.revision), None)
+
+    @property
+    def something_new_is_asked(self) -> bool:
+        """People ask for a revision that does not serve and may be tried: it goes before any slow way back."""
+        return not self.wanted_serves and self.rejection is None
+
+    @property
     def free_colour(self) -> Colour | None:
         """The colour that a new attempt may take; None while its pods still finish their requests."""
         colour = Colour.BLUE if self.active_colour is None else self.active_colour.other
@@ -130,7 +174,7 @@ class Facts:
     @property
     def pinned(self) -> bool:
         """A person named the revision that shall serve, whatever the rest of the spec asks for."""
-        return bool(self.spec.rollout.rollback_to) and self.spec.rollout.rollback_to == self.wanted.revision
+        return bool(self.spec.rollout.rollback_to) and self.spec.rollout.rollback_to == self.aim.revision
 
     @property
     def pin_is_unknown(self) -> bool:
@@ -167,20 +211,20 @@ class Facts:
 
     @property
     def base_taken(self) -> bool:
-        """The counters that the soak counts from were read after the smoke inferences, or nothing is judged."""
+        """The counters that the soak counts from were read after the smoke inferences, or nothing waits for them: there
+        is nothing to judge, or it is a way back, which no metric may keep shut."""
         if self.attempt is None or self.attempt.smoke_passed_at is None:
             return False
-        if not self.attempt.limits:
+        if not self.attempt.limits or self.returns:
             return True
         return bool(self.attempt.evidence) and self.attempt.evidence[0].since >= self.attempt.smoke_passed_at
 
     @property
     def may_promote(self) -> bool:
-        """Automatic, or a person named this attempt."""
+        """Automatic, or a person named this attempt. A way back waits for nobody."""
         rollout = self.spec.rollout
-        return rollout.promotion is Promotion.AUTOMATIC or (
-            self.attempt is not None and rollout.promote == self.attempt.id
-        )
+        named = self.attempt is not None and rollout.promote == self.attempt.id
+        return named or self.returns or rollout.promotion is Promotion.AUTOMATIC
 
     @property
     def held_too_long(self) -> bool:
@@ -212,60 +256,5 @@ def candidate_replicas(spec: ModelDeploymentSpec, active: ColourState | None) ->
     return max(1, spec.replicas, active.replicas if active else 0)
 
 
-def derive(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, observation: Observation, now: datetime) -> Facts:
-    """The facts of one pass; a look at the metrics is counted and judged here."""
-    active = _active_colour(status, observation)
-    attempt = status.attempt if status.attempt is not None and status.attempt.ended_at is None else None
-    asked = revision.of_spec(spec, observation.default_image, _in_use(status, observation))
-    wanted = _pinned(spec, status, asked) or asked
-    verdict = None
-    if attempt is not None:
-        attempt = _paused(attempt, is_paused(spec, asked, wanted), now)
-        attempt, verdict = judging.advance(
-            spec, attempt, observation.colours[attempt.colour], observation.look, now, active is attempt.colour
-        )
-    return Facts(spec, status, observation, now, asked, wanted, active, attempt, verdict)
-
-
 def is_paused(spec: ModelDeploymentSpec, asked: Wanted, wanted: Wanted) -> bool:
     return spec.rollout.paused and wanted.revision == asked.revision
-
-
-def _pinned(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, asked: Wanted) -> Wanted | None:
-    """The revision that rollout.rollbackTo names; None where it names none, or one that nobody can build."""
-    named, tried = spec.rollout.rollback_to, status.attempt
-    if named == asked.revision:
-        return asked
-    if tried is not None and tried.revision == named and tried.recipe is not None:
-        return Wanted(tried.revision, tried.recipe)
-    return revision.of_history(status.history, named)
-
-
-def _paused(attempt: Attempt, paused: bool, now: datetime) -> Attempt:
-    """The attempt with the pause in mind: when it is over, what ran before it runs anew."""
-    if paused:
-        return attempt if attempt.paused_since is not None else attempt.with_(paused_since=now)
-    if attempt.paused_since is None:
-        return attempt
-    held = now if attempt.held_since is not None else None
-    return attempt.with_(paused_since=None, progress_since=now, held_since=held)
-
-
-def _active_colour(status: ModelDeploymentStatus, observation: Observation) -> Colour | None:
-    """The colour that serves: the Service's own record of its last flip, so that a selector changed by somebody else
-    is put back; where the Service was deleted, what the status remembers."""
-    if observation.flip is not None:
-        return observation.flip.to
-    if status.active is not None and observation.colours[status.active.colour].exists:
-        return status.active.colour
-    return observation.selector
-
-
-def _in_use(status: ModelDeploymentStatus, observation: Observation) -> Iterable[Known]:
-    for state in observation.colours.values():
-        if state.exists:
-            yield Known(state.revision, state.image)
-    if status.attempt is not None:
-        yield Known(status.attempt.revision, status.attempt.image)
-    for served in status.history:
-        yield Known(served.revision, served.image)

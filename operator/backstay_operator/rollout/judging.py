@@ -3,17 +3,17 @@
 Before the flip a look only takes the base that the soak counts from, and shows whether metrics can be read at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from backstay_contract.evidence import AttemptVerdict, EvidenceSource, VerdictKind
+from backstay_contract.evidence import AttemptVerdict, EvidenceSource, MetricEvidence, VerdictKind
 from backstay_contract.metric import MetricName
 from backstay_contract.resource import ModelDeploymentSpec
-from backstay_contract.status import Attempt
+from backstay_contract.status import Attempt, MetricLimit
 from backstay_judge import accumulate
 from backstay_judge.coverage import Coverage
-from backstay_judge.readings import PodReading, read_pods
-from backstay_judge.settings import Limit, Settings, limits_on_requests
+from backstay_judge.readings import read_pods
+from backstay_judge.settings import Settings, limits_on_requests
 from backstay_judge.verdict import judge
 
 from backstay_operator.rollout.observation import ColourState, Look
@@ -42,61 +42,97 @@ def advance(
     """The attempt after this pass's look, and the verdict after the flip; both unchanged where there was no look."""
     if look is None or not attempt.limits:
         return attempt, None
-    wanted = limits_on_requests(_limits(attempt))
-    ready = frozenset(pod.name for pod in judged.pods if pod.attempt == attempt.id and pod.ready)
-    readings = tuple(
-        reading
-        for reading in read_pods(
-            look.samples,
-            source=look.source or EvidenceSource.PODS,
-            digest=attempt.digest,
-            limits=wanted,
-            now=now,
-            max_age_seconds=MAX_AGE_SECONDS,
-        )
-        if reading.pod in ready
-    )
+    limits = limits_of(attempt.limits)
+    coverage = read(look, judged, attempt.id, attempt.digest, limits, now)
     if not switched:
-        return _take_base(attempt, wanted, readings, ready, now), None
-    coverage = Coverage(
+        return _take_base(attempt, coverage, now), None
+    soak = spec.rollout.soak
+    settings = Settings(alpha=soak.alpha, alpha_pass=soak.alpha_pass)
+    evidence, verdict = count(attempt.evidence, coverage, limits, now, soak.interval_seconds, settings)
+    clock = _clock(attempt, now, verdict.verdict is VerdictKind.NO_DATA, soak.interval_seconds)
+    return clock.with_(evidence=evidence), verdict
+
+
+def advance_previous(
+    spec: ModelDeploymentSpec,
+    attempt: Attempt,
+    previous: ColourState,
+    own_limits: Sequence[MetricLimit],
+    look: Look | None,
+    now: datetime,
+    switched: bool,
+) -> tuple[Attempt, AttemptVerdict | None]:
+    """The same for the other colour, against its own limits. It serves until the flip, and what is left over after it:
+    kept-alive connections' last requests and those under way."""
+    if look is None or not attempt.limits or not previous.own_pods:
+        return attempt, None
+    limits = limits_of(own_limits or attempt.limits)
+    coverage = read(look, previous, previous.attempt, previous.digest, limits, now)
+    if not switched:
+        return attempt.with_(
+            previous_evidence=accumulate.begin(limits_on_requests(limits), coverage.readings, now)
+        ), None
+    soak = spec.rollout.soak
+    settings = Settings(alpha=soak.alpha, alpha_pass=soak.alpha_pass)
+    evidence, verdict = count(attempt.previous_evidence, coverage, limits, now, soak.interval_seconds, settings)
+    return attempt.with_(previous_evidence=evidence), verdict
+
+
+def limits_of(given: Sequence[MetricLimit]) -> dict[MetricName, float | None]:
+    """The limit of every metric that is shown; None where none is given."""
+    found = {one.metric: one.limit for one in given}
+    return {metric: found.get(metric) for metric in SHOWN}
+
+
+def read(
+    look: Look,
+    state: ColourState,
+    attempt: str,
+    digest: str,
+    limits: Mapping[MetricName, float | None],
+    now: datetime,
+) -> Coverage:
+    """What a look shows of an attempt's ready pods."""
+    ready = frozenset(pod.name for pod in state.pods if pod.attempt == attempt and pod.ready)
+    readings = read_pods(
+        look.samples,
+        source=look.source or EvidenceSource.PODS,
+        digest=digest,
+        limits=limits_on_requests(limits),
+        now=now,
+        max_age_seconds=MAX_AGE_SECONDS,
+    )
+    return Coverage(
         ready=ready,
-        readings=readings,
+        readings=tuple(reading for reading in readings if reading.pod in ready),
         source=look.source,
         unavailable=look.problem if not look.samples and look.problem else None,
     )
-    return _count(spec, attempt, coverage, now)
 
 
-def _limits(attempt: Attempt) -> dict[MetricName, float | None]:
-    given = {one.metric: one.limit for one in attempt.limits}
-    return {metric: given.get(metric) for metric in SHOWN}
-
-
-def _take_base(
-    attempt: Attempt,
-    wanted: Sequence[Limit],
-    readings: Sequence[PodReading],
-    ready: frozenset[str],
+def count(
+    before: tuple[MetricEvidence, ...],
+    coverage: Coverage,
+    limits: Mapping[MetricName, float | None],
     now: datetime,
-) -> Attempt:
-    complete = bool(ready) and all(
-        any(r.pod == pod and all(limit.metric in r.counts for limit in wanted) for r in readings) for pod in ready
+    window_seconds: float,
+    settings: Settings,
+) -> tuple[tuple[MetricEvidence, ...], AttemptVerdict]:
+    """The evidence with one more look, begun where there is none, and what the judge says of it."""
+    evidence = before or accumulate.begin(limits_on_requests(limits), coverage.readings, now)
+    evidence = accumulate.add(evidence, coverage.readings, now, window_seconds)
+    return evidence, judge(limits, evidence, coverage, now, settings)
+
+
+def _take_base(attempt: Attempt, coverage: Coverage, now: datetime) -> Attempt:
+    wanted = limits_on_requests(limits_of(attempt.limits))
+    complete = bool(coverage.ready) and all(
+        any(r.pod == pod and all(limit.metric in r.counts for limit in wanted) for r in coverage.readings)
+        for pod in coverage.ready
     )
     if not complete:
         return attempt.with_(held_since=attempt.held_since or now)
-    return attempt.with_(evidence=accumulate.begin(wanted, readings, now), held_since=None)
-
-
-def _count(
-    spec: ModelDeploymentSpec, attempt: Attempt, coverage: Coverage, now: datetime
-) -> tuple[Attempt, AttemptVerdict]:
-    soak, limits = spec.rollout.soak, _limits(attempt)
-    evidence = attempt.evidence or accumulate.begin(limits_on_requests(limits), coverage.readings, now)
-    evidence = accumulate.add(evidence, coverage.readings, now, soak.interval_seconds)
-    settings = Settings(alpha=soak.alpha, alpha_pass=soak.alpha_pass)
-    verdict = judge(limits, evidence, coverage, now, settings)
-    clock = _clock(attempt, now, verdict.verdict is VerdictKind.NO_DATA, soak.interval_seconds)
-    return clock.with_(evidence=evidence), verdict
+    return attempt.with_(evidence=accumulate.begin(wanted, coverage.readings, now), held_since=None)
 
 
 def _clock(attempt: Attempt, now: datetime, dark: bool, interval_seconds: float) -> Attempt:

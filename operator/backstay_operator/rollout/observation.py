@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from backstay_contract.evidence import EvidenceSource
+from backstay_contract.evidence import EvidenceSource, MetricEvidence
 from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Colour
@@ -97,6 +97,10 @@ class FlipRecord:
     limit: float | None = None
     rejects: bool = False
     """Whether the attempt's digest is rejected by it."""
+    degraded: bool = False
+    """Whether the colour that it goes to serves in degraded mode at first."""
+    then: str = ""
+    """The revision that is brought up next, to go on to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,21 @@ class Look:
     source: EvidenceSource | None = None
     problem: str = ""
     """Why there are no samples, or not of every pod."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRound:
+    """What was counted of the revision at rest since its watch last began anew. The status does not hold it: at rest
+    nothing is written."""
+
+    attempt: str
+    """The attempt that brought the revision into service."""
+    degraded: bool
+    """Whether its answers were cut meanwhile: such evidence says nothing of the normal mode."""
+    since: datetime
+    evidence: tuple[MetricEvidence, ...] = ()
+    dark_since: datetime | None = None
+    """Since when there has been no data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +165,11 @@ class Observation:
     """Limits that the candidate's pods themselves report: the spec's, else their manifest's."""
     limits_known: bool = False
     look: Look | None = None
-    """None: it was not time to look."""
+    """At the open attempt's colour, at rest at the active one. None: it was not time to look."""
+    previous_look: Look | None = None
+    """At the other colour, while an attempt is open."""
+    watch: WatchRound | None = None
+    """What the last pass's decision gave back; None after a restart."""
     alerts: tuple[FiringAlert, ...] = ()
     default_image: str = ""
     """The runtime image that new revisions get."""
