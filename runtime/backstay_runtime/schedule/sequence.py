@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from backstay_runtime.kv.prefix import NO_SHARING
 from backstay_runtime.sampling.params import SamplingParams, TokenLogprob
+from backstay_runtime.schedule.priority import Priority
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +33,11 @@ class Sequence:
     """For prompt tokens 1 … so far; kept when the sequence is computed again."""
     started: bool = False
     """Whether it has ever been given a step."""
+    priority: Priority = Priority.NORMAL
+    root: bytes = NO_SHARING
+    """Where its blocks' keys begin: see kv.prefix."""
+    keys: list[bytes] = field(default_factory=list)
+    """Of the blocks that its tokens fill."""
 
     @property
     def prompt(self) -> list[int]:

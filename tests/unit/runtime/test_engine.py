@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 from backstay_runtime.engine import Finish
+from backstay_runtime.kv import prefix
 from backstay_runtime.sampling.params import SamplingParams
 
 from . import tiny
@@ -175,3 +176,42 @@ def test_an_engine_that_has_ended_all_is_as_new(folder: Path) -> None:
     assert engine.scheduler.pool.used == 0
     assert not engine._sequences
     assert not engine._draws
+
+
+def test_a_text_that_is_in_the_cache_already_gives_the_same_tokens(folder: Path) -> None:
+    asked = [prompt(0, 24) + prompt(seed, 7) for seed in range(1, 4)]
+    engine = make_engine(folder)
+    found = []
+    for place, one in enumerate(asked):
+        number = engine.add(one, GREEDY, arrival=float(place))
+        found.append(tokens(finish(engine)[number]))
+    assert engine.scheduler.prefix_hits == 2 * 24
+    assert found == [alone(folder, one) for one in asked]
+
+
+def test_a_conversation_that_goes_on_finds_its_own_answer(folder: Path) -> None:
+    engine = make_engine(folder)
+    first = engine.add(prompt(0, 10), GREEDY, arrival=0.0)
+    answer = tokens(finish(engine)[first])
+    more = prompt(0, 10) + answer + prompt(1, 3)
+    second = engine.add(more, GREEDY, arrival=1.0)
+    assert tokens(finish(engine)[second]) == alone(folder, more)
+    assert engine.scheduler.prefix_hits == 20
+
+
+def test_equal_keys_of_different_texts_change_no_token(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefix, "link", lambda parent, tokens: b"same")
+    asked = [prompt(seed, 17) for seed in range(4)]
+    engine = make_engine(folder)
+    for place, one in enumerate(asked * 2):
+        number = engine.add(one, GREEDY, arrival=float(place))
+        assert tokens(finish(engine)[number]) == alone(folder, one)
+
+
+def test_log_probabilities_of_a_prompt_are_whole_though_its_blocks_are_known(folder: Path) -> None:
+    params = replace(GREEDY, prompt_logprobs=True, max_tokens=1)
+    engine = make_engine(folder)
+    for _ in range(2):
+        number = engine.add(prompt(0, 21), params, arrival=0.0)
+        (first,) = (one.prompt_logprobs for one in finish(engine)[number] if one.prompt_logprobs is not None)
+        assert len(first) == 20
