@@ -9,8 +9,10 @@ from typing import Protocol
 import torch
 
 from backstay_runtime.batch import Slice
+from backstay_runtime.kv import prefix
 from backstay_runtime.sampling import sampler
 from backstay_runtime.sampling.params import SamplingParams, TokenLogprob
+from backstay_runtime.schedule.priority import Priority
 from backstay_runtime.schedule.scheduler import Chunk, Scheduler
 from backstay_runtime.schedule.sequence import Sequence
 
@@ -52,8 +54,10 @@ class Runs(Protocol):
 class Engine:
     """Owns the sequences. Not thread-safe: one thread calls it."""
 
-    def __init__(self, runner: Runs, scheduler: Scheduler, eos: frozenset[int]) -> None:
+    def __init__(self, runner: Runs, scheduler: Scheduler, eos: frozenset[int], model: str = "") -> None:
+        """`model` is the model's digest: blocks of one model are never found by another's requests."""
         self.scheduler = scheduler
+        self._model = model
         self._runner = runner
         self._eos = eos
         self._sequences: dict[int, Sequence] = {}
@@ -62,6 +66,8 @@ class Engine:
         self.preemptions = 0
         self.batch = 0
         """Sequences in the last step, probes apart."""
+        self.wait = 0.0
+        """Seconds until the next step is worth while, where sequences wait and the last one computed nothing."""
 
     @property
     def idle(self) -> bool:
@@ -76,15 +82,19 @@ class Engine:
         arrival: float,
         deadline: float | None = None,
         probe: bool = False,
+        priority: Priority = Priority.NORMAL,
+        salt: str = "",
     ) -> int:
         """Takes a prompt and returns the number under which its outputs come.
 
+        Prompts with equal beginnings share their blocks if their salts are equal too.
         Raises ValueError for a prompt that is empty or can never run.
         """
         if not prompt:
             raise ValueError("a prompt of 0 tokens cannot be continued")
         number, self._next = self._next, self._next + 1
-        sequence = Sequence(number, list(prompt), len(prompt), params, arrival, deadline, probe)
+        sequence = Sequence(number, list(prompt), len(prompt), params, arrival, deadline, probe, priority=priority)
+        sequence.root = prefix.NO_SHARING if probe else prefix.root(self._model, salt)
         self.scheduler.add(sequence)
         self._sequences[number] = sequence
         self._draws[number] = random.Random(params.seed)  # noqa: S311 - samples texts, guards nothing
@@ -114,6 +124,7 @@ class Engine:
         """Schedules, computes and samples once."""
         step = self.scheduler.schedule(now)
         self.preemptions += step.preempted
+        self.wait = 0.0 if step.chunks else step.wait
         self.batch = sum(not chunk.sequence.probe for chunk in step.chunks)
         outputs = [self._end(sequence, Finish.DEADLINE) for sequence in step.expired]
         outputs += [Output(number=sequence.number, started=True) for sequence in step.started]
@@ -124,7 +135,7 @@ class Engine:
         outputs += [self._end(chunk.sequence, Finish.NON_FINITE) for chunk in broken]
         whole = [chunk for chunk in step.chunks if chunk not in broken]
         for chunk in whole:
-            chunk.sequence.computed = chunk.end
+            self.scheduler.computed(chunk)
             if chunk.sequence.params.prompt_logprobs:
                 self._read_prompt(chunk, hidden, first_row[chunk.sequence.number])
         return outputs + self._sample([chunk for chunk in whole if chunk.samples], hidden, first_row)

@@ -14,6 +14,7 @@ import torch
 from backstay_runtime.engine import Engine, Finish, Output
 from backstay_runtime.sampling.params import SamplingParams
 from backstay_runtime.schedule.admission import Admission
+from backstay_runtime.schedule.priority import Priority
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ class Wish:
     arrival: float
     deadline: float | None = None
     probe: bool = False
+    priority: Priority = Priority.NORMAL
+    salt: str = ""
 
 
 class Ticket:
@@ -182,9 +185,17 @@ class EngineLoop:
             self._after_step(self._engine)
             if self.dead is not None:
                 break
+            self._wait_for_batch()
             if self._background is not None and self._background.pause(time.monotonic(), idle=False) == 0:
                 self._background.work()
         self._busy_since = None
+
+    def _wait_for_batch(self) -> None:
+        """While a batch fills there is nothing to step."""
+        with self._wake:
+            if self._engine.wait and not (self._arrived or self._gone or self._stopping or self._cutting):
+                self._busy_since = None
+                self._wake.wait(self._engine.wait)
 
     def _die(self, why: str) -> None:
         _log.critical("the engine is given up: %s", why)
@@ -231,7 +242,13 @@ class EngineLoop:
         wish = ticket.wish
         try:
             ticket.number = self._engine.add(
-                wish.prompt, wish.params, arrival=wish.arrival, deadline=wish.deadline, probe=wish.probe
+                wish.prompt,
+                wish.params,
+                arrival=wish.arrival,
+                deadline=wish.deadline,
+                probe=wish.probe,
+                priority=wish.priority,
+                salt=wish.salt,
             )
         except ValueError:
             _log.exception("the engine refused a prompt that had been checked")
