@@ -1,11 +1,12 @@
 """Whether a look saw what there was to see: a trustworthy reading of every ready pod."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from backstay_contract.evidence import EvidenceSource, MetricEvidence
 
 from backstay_judge.readings import PodReading
+from backstay_judge.rounds import PodRound
 from backstay_judge.settings import Limit
 
 
@@ -16,6 +17,8 @@ class Coverage:
     ready: frozenset[str]
     """Names of the judged colour's pods that are ready, from the API server."""
     readings: Sequence[PodReading] = ()
+    rounds: Mapping[str, PodRound] = field(default_factory=dict)
+    """The pods' last rounds over the evaluation set: what perplexity is judged on."""
     source: EvidenceSource | None = None
     query: str | None = None
     """The query, for showing."""
@@ -31,12 +34,17 @@ class Gap:
     message: str
 
 
-def gap(coverage: Coverage, limit: Limit, evidence: MetricEvidence | None) -> Gap | None:
-    """What is missing for the limit's metric in this look, or None if nothing is."""
+def blindness(coverage: Coverage) -> Gap | None:
+    """Why the look saw nothing at all, or None if it saw something."""
     if coverage.unavailable is not None:
         return Gap("SourceUnavailable", f"{coverage.source or 'metrics'}: {coverage.unavailable}")
-    if not coverage.ready:
-        return Gap("NoReadyPods", "no pod is ready")
+    return None if coverage.ready else Gap("NoReadyPods", "no pod is ready")
+
+
+def gap(coverage: Coverage, limit: Limit, evidence: MetricEvidence | None) -> Gap | None:
+    """What is missing for the limit's metric in this look, or None if nothing is."""
+    if blind := blindness(coverage):
+        return blind
     if evidence is None:
         return Gap("NoEvidence", "nothing has been counted in this attempt yet")
     if evidence.limit != limit.value:

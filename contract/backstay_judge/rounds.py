@@ -80,7 +80,7 @@ def judge_rounds(
     hardware (PodOutlier). A Breach needs all of the pods, or two; a Pass needs all.
     """
     if not ready:
-        return _without(VerdictKind.NO_DATA, "NoReadyPods", "no pod is ready", limit, now)
+        return without_rounds(VerdictKind.NO_DATA, "NoReadyPods", "no pod is ready", limit, now)
     verdicts = {
         pod: judge_perplexity(found, limit=limit, now=now, settings=settings)
         for pod in sorted(ready)
@@ -100,13 +100,13 @@ def _missing(
         refusal = rounds.get(unread[0])
         reason, why = refusal if isinstance(refusal, Refusal) else ("PodNotScraped", "no sample of this pod")
         message = f"{len(unread)} of {len(ready)} ready pods tell no round over the evaluation set; {unread[0]}: {why}"
-        return _without(VerdictKind.NO_DATA, str(reason), message, limit, now)
+        return without_rounds(VerdictKind.NO_DATA, str(reason), message, limit, now)
     waiting = [pod for pod in sorted(ready) if rounds[pod] is None]
     if waiting:
         message = (
             f"{len(waiting)} of {len(ready)} ready pods have not computed the evaluation set yet, {waiting[0]} for one"
         )
-        return _without(VerdictKind.INCONCLUSIVE, "AwaitingEvaluation", message, limit, now)
+        return without_rounds(VerdictKind.INCONCLUSIVE, "AwaitingEvaluation", message, limit, now)
     return None
 
 
@@ -128,7 +128,8 @@ def _told(verdict: MetricVerdict, pods: int) -> MetricVerdict:
     return verdict.with_(pods=pods)
 
 
-def _without(kind: VerdictKind, reason: str, message: str, limit: float, now: datetime) -> MetricVerdict:
+def without_rounds(kind: VerdictKind, reason: str, message: str, limit: float, now: datetime) -> MetricVerdict:
+    """A verdict on perplexity that rests on no round."""
     return MetricVerdict(
         metric=MetricName.PERPLEXITY,
         verdict=kind,

@@ -1,7 +1,7 @@
 """What is judged against, and how sure the judge must be."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backstay_contract.metric import KINDS, MetricName
 
@@ -33,6 +33,10 @@ class Settings:
             value = getattr(self, name)
             if value < 1:
                 raise ValueError(f"{name}: {value} must be at least 1")
+
+    def shared_by(self, metrics: int) -> "Settings":
+        """What one of so many metrics has of alpha."""
+        return replace(self, alpha=self.alpha / max(1, metrics))
 
 
 @dataclass(frozen=True)

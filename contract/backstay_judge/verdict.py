@@ -15,8 +15,9 @@ from backstay_contract.evidence import (
 )
 from backstay_contract.metric import KINDS, MetricName
 
-from backstay_judge.coverage import Coverage
+from backstay_judge.coverage import Coverage, blindness
 from backstay_judge.deciding import metric_verdict
+from backstay_judge.rounds import judge_rounds, without_rounds
 from backstay_judge.settings import Settings, limits_on_requests
 
 ORDER = (VerdictKind.BREACH, VerdictKind.NO_DATA, VerdictKind.POD_OUTLIER, VerdictKind.INCONCLUSIVE)
@@ -29,25 +30,22 @@ def judge(
     coverage: Coverage,
     now: datetime,
     settings: Settings,
-    *,
-    reached: Sequence[MetricVerdict] = (),
 ) -> AttemptVerdict:
     """The verdict of an attempt, with one of every listed metric.
 
     `limits` lists the metrics with their limits; None says that no baseline gives one, which is a visible skip.
-    `evidence` is what `accumulate.add` made of this look's readings, which are in `coverage`. `reached` holds verdicts
-    that were found another way (perplexity on the evaluation set): they stand as they are, and have their share of
-    alpha.
+    `evidence` is what `accumulate.add` made of this look's readings, which are in `coverage`.
     """
-    found = {verdict.metric: verdict for verdict in reached}
     by_metric = {one.metric: one for one in evidence}
-    to_judge = {limit.metric: limit for limit in limits_on_requests(limits) if limit.metric not in found}
-    judged_metrics = len(to_judge) + sum(one.verdict is not VerdictKind.SKIPPED for one in reached)
+    to_judge = {limit.metric: limit for limit in limits_on_requests(limits)}
+    judged_metrics = sum(limit is not None for limit in limits.values())
     verdicts = []
     for metric, value in limits.items():
-        if metric in found:
-            verdicts.append(found[metric])
-        elif metric in to_judge:
+        if value is None:
+            verdicts.append(_skipped(metric, now))
+        elif metric is MetricName.PERPLEXITY:
+            verdicts.append(_perplexity(value, coverage, judged_metrics, now, settings))
+        else:
             verdicts.append(
                 metric_verdict(
                     to_judge[metric],
@@ -58,10 +56,20 @@ def judge(
                     settings=settings,
                 )
             )
-        else:
-            verdicts.append(_skipped(metric, value, now))
-    verdicts += [verdict for verdict in reached if verdict.metric not in limits]
     return overall(verdicts, now)
+
+
+def _perplexity(
+    limit: float, coverage: Coverage, judged_metrics: int, now: datetime, settings: Settings
+) -> MetricVerdict:
+    blind = blindness(coverage)
+    if blind:
+        found = without_rounds(VerdictKind.NO_DATA, blind.reason, blind.message, limit, now)
+    else:
+        found = judge_rounds(
+            coverage.rounds, coverage.ready, limit=limit, now=now, settings=settings.shared_by(judged_metrics)
+        )
+    return found.with_(source=coverage.source, query=coverage.query[:512] if coverage.query else None)
 
 
 def overall(verdicts: Sequence[MetricVerdict], now: datetime) -> AttemptVerdict:
@@ -85,17 +93,15 @@ def _attempt(
     return AttemptVerdict(verdict=kind, reason=reason, message=message[:MAX_MESSAGE], at=now, metrics=tuple(verdicts))
 
 
-def _skipped(metric: MetricName, limit: float | None, now: datetime) -> MetricVerdict:
-    if limit is None:
-        reason, why = "NoBaseline", "no baseline gives a limit, neither spec.baselines nor the manifest"
-    else:
-        reason, why = "NotJudgedOnRequests", "it is judged on the evaluation set, which was not run"
+def _skipped(metric: MetricName, now: datetime) -> MetricVerdict:
+    reason, why = "NoBaseline", "no baseline gives a limit, neither spec.baselines nor the manifest"
+    if metric is MetricName.PERPLEXITY:
+        reason, why = "NotEvaluated", "the manifest has no evaluation set, or rollout.checks.evaluation is not enabled"
     return MetricVerdict(
         metric=metric,
         verdict=VerdictKind.SKIPPED,
         reason=reason,
         message=f"{metric} is not judged: {why}",
         at=now,
-        limit=limit,
         unit=KINDS[metric].unit,
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from backstay_contract.evidence import MetricVerdict, VerdictKind
+from backstay_contract.evidence import EvidenceSource, MetricVerdict, VerdictKind
 from backstay_contract.metric import MetricName
 from backstay_contract.names import RuntimeMetric
 from backstay_judge import (
@@ -203,7 +203,8 @@ def test_perplexity_has_its_share_of_alpha_and_its_breach_is_the_attempts() -> N
     evidence = evidence_of([{"a": (500, 0)}] * 2)
     limits = {P99: 840.0, ERRORS.metric: None, PERPLEXITY: LIMIT}
     alone = judge({P99: 840.0}, [evidence], full_coverage(evidence), at(2), Settings())
-    found = judge(limits, [evidence], full_coverage(evidence), at(2), Settings(), reached=[of(a=BAD)])
+    coverage = replace(full_coverage(evidence), rounds={"a": BAD})
+    found = judge(limits, [evidence], coverage, at(2), Settings())
     assert (found.verdict, found.reason) == (BREACH, "BeyondLimit")
     assert found.message.startswith("perplexity: ")
     needed = [one.breach_at or 0.0 for one in (alone.metrics[0], found.metrics[0])]
@@ -211,6 +212,22 @@ def test_perplexity_has_its_share_of_alpha_and_its_breach_is_the_attempts() -> N
 
 
 def test_perplexity_alone_passes_an_attempt() -> None:
-    coverage = Coverage(ready=frozenset("a"))
-    found = judge({PERPLEXITY: LIMIT}, [], coverage, at(2), Settings(), reached=[of(a=GOOD)])
+    coverage = Coverage(ready=frozenset("a"), rounds={"a": GOOD}, source=EvidenceSource.PODS, query="GET /metrics")
+    found = judge({PERPLEXITY: LIMIT}, [], coverage, at(2), Settings())
     assert (found.verdict, found.message) == (PASS, "within the limits: perplexity")
+    assert (found.metrics[0].source, found.metrics[0].query) == (EvidenceSource.PODS, "GET /metrics")
+
+
+@pytest.mark.parametrize("found", [GOOD, BAD], ids=["would pass", "would breach"])
+def test_a_source_that_does_not_answer_says_nothing_of_perplexity(found: Round) -> None:
+    coverage = Coverage(ready=frozenset("a"), rounds={"a": found}, unavailable="401 Unauthorized")
+    got = judge({PERPLEXITY: LIMIT}, [], coverage, at(2), Settings())
+    assert (got.verdict, got.reason) == (NO_DATA, "SourceUnavailable")
+
+
+def test_without_an_evaluation_perplexity_is_skipped_and_says_so() -> None:
+    evidence = evidence_of([{"a": (500, 0)}] * 2)
+    found = judge({P99: 840.0, PERPLEXITY: None}, [evidence], full_coverage(evidence), at(2), Settings())
+    assert found.verdict is PASS
+    assert (found.metrics[1].verdict, found.metrics[1].reason) == (VerdictKind.SKIPPED, "NotEvaluated")
+    assert "no evaluation set" in found.metrics[1].message

@@ -180,20 +180,10 @@ def test_an_attempt_without_metrics_is_never_a_pass() -> None:
     assert judge({}, [], Coverage(ready=frozenset("a")), at(3), Settings()).verdict is INCONCLUSIVE
 
 
-def test_perplexity_that_was_not_evaluated_is_a_visible_skip() -> None:
+def test_perplexity_that_no_pod_tells_of_keeps_the_attempt_from_passing() -> None:
     limits = {P99: LATENCY.value, MetricName.PERPLEXITY: 15.6}
     found = judge(limits, [GOOD], full_coverage(GOOD), at(3), Settings())
-    assert (found.metrics[1].verdict, found.metrics[1].reason) == (SKIPPED, "NotJudgedOnRequests")
-    assert found.verdict is PASS
-
-
-@pytest.mark.parametrize("listed", [True, False])
-def test_a_verdict_that_was_reached_another_way_counts_whether_it_is_listed_or_not(listed: bool) -> None:
-    limits = {P99: LATENCY.value, **({MetricName.PERPLEXITY: 15.6} if listed else {})}
-    reached = [of(BREACH, MetricName.PERPLEXITY)]
-    found = judge(limits, [GOOD], full_coverage(GOOD), at(3), Settings(), reached=reached)
-    assert found.verdict is BREACH
-    assert [one.verdict for one in found.metrics] == [PASS, BREACH]
+    assert (found.verdict, found.metrics[1].verdict, found.metrics[1].reason) == (NO_DATA, NO_DATA, "PodNotScraped")
 
 
 def test_alpha_is_split_over_the_metrics_that_are_judged() -> None:
