@@ -2,13 +2,15 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.table import Table
+from rich.text import Text
 
 Advance = Callable[[int], None]
 
@@ -44,6 +46,33 @@ def result(text: str) -> None:
 def result_json(value: Any) -> None:
     """A result for scripts."""
     result(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table as kubectl prints one."""
+    built = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for column in columns:
+        built.add_column(column, no_wrap=True)
+    for row in rows:
+        built.add_row(*(Text(cell) for cell in row))
+    return built
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[str], None]]:
+    """How far something is, in one line: replaced on terminals, elsewhere a new one whenever it changes."""
+    console, last = notes(), [""]
+    if not console.is_terminal:
+
+        def tell(text: str) -> None:
+            if text != last[0]:
+                note(text)
+            last[0] = text
+
+        yield tell
+        return
+    with console.status(Text(what)) as spinner:
+        yield lambda text: spinner.update(Text(text))
 
 
 @contextmanager

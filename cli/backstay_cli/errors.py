@@ -16,11 +16,13 @@ class Exit(IntEnum):
     NOT_FOUND = 5
     FORBIDDEN = 6
     UNREACHABLE = 7
+    TIMEOUT = 8
+    """What --wait waits for did not come about in time; it may still."""
 
 
 EXIT_HELP = (
     "Exit codes: 0 done · 1 internal error · 2 wrong usage · 3 refused · 4 digest mismatch · 5 not found · "
-    "6 forbidden · 7 unreachable"
+    "6 forbidden · 7 unreachable · 8 not in time"
 )
 
 

@@ -8,7 +8,8 @@ import typer
 from typer.core import TyperGroup
 
 from backstay_cli.commands import convert
-from backstay_cli.commands.ask import promote, retry
+from backstay_cli.commands.ask import abort, pause, promote, resume, retry, rollback
+from backstay_cli.commands.history import history
 from backstay_cli.commands.push import push
 from backstay_cli.commands.render import render
 from backstay_cli.commands.status import status
@@ -40,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (push, verify, render, status, retry, promote):
+for command in (push, verify, render, status, history, retry, promote, abort, rollback, pause, resume):
     app.command()(command)
 app.add_typer(convert.app, name="convert")
 

@@ -87,9 +87,5 @@ def _text(read: Callable[[], list[dict[str, Any]]], *, one: bool, watch: bool, w
 
 
 def _table(resources: list[dict[str, Any]], now: datetime, *, wide: bool, namespaced: bool) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for column in (*(("NAMESPACE",) if namespaced else ()), *(view.WIDE if wide else view.COLUMNS)):
-        table.add_column(column, no_wrap=True)
-    for one in resources:
-        table.add_row(*(Text(cell) for cell in view.row(one, now, wide=wide, namespaced=namespaced)))
-    return table
+    columns = (*(("NAMESPACE",) if namespaced else ()), *(view.WIDE if wide else view.COLUMNS))
+    return console.table(columns, (view.row(one, now, wide=wide, namespaced=namespaced) for one in resources))

@@ -56,13 +56,17 @@ class Cluster:
                 )
             return cast(list[Resource], cast(Resource, found)["items"])
 
-    def patch_spec(self, name: str, namespace: str, patch: Resource, resource_version: str) -> None:
-        """Merges `patch` into the spec, unless the resource has changed since it was read. Raises CliError."""
+    def patch_spec(self, name: str, namespace: str, patch: Resource, resource_version: str) -> Resource:
+        """Merges `patch` into the spec, unless the resource has changed since it was read; the resource afterwards.
+
+        Raises CliError.
+        """
         body = {"metadata": {"resourceVersion": resource_version}, "spec": patch}
         with _told_apart(f"ModelDeployment {namespace}/{name}"):
-            self._objects.patch_namespaced_custom_object(
+            changed = self._objects.patch_namespaced_custom_object(
                 GROUP, VERSION, namespace, PLURAL, name, body, _request_timeout=TIMEOUT_SECONDS
             )
+            return cast(Resource, changed)
 
 
 @contextmanager

@@ -35,7 +35,7 @@ def pulled(tmp_path: Path) -> Path:
 
 def test_every_command_has_help_that_names_its_exit_codes() -> None:
     commands = [command.callback.__name__ for command in app.registered_commands if command.callback]
-    assert {"push", "verify", "render", "status", "retry", "promote", "version"} <= set(commands)
+    assert {"push", "verify", "render", "status", "history", "retry", "promote", "version"} <= set(commands)
     for name in commands:
         ended = RUN.invoke(app, [name, "--help"])
         assert ended.exit_code == 0

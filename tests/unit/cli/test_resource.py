@@ -230,7 +230,7 @@ def asked(status: dict[str, Any], **rollout: Any) -> tuple[Any, Any]:
 
 def test_a_retry_changes_the_token_of_a_rejected_digest_only() -> None:
     rejected = STATUS["rejected"][0] | {"digest": DIGEST}
-    assert ask.retry(*asked(STATUS | {"rejected": [rejected]}), "t1") == {"rollout": {"retryToken": "t1"}}
+    assert ask.retry(*asked(STATUS | {"rejected": [rejected]}), "t1").patch == {"rollout": {"retryToken": "t1"}}
     with pytest.raises(CliError, match="nothing to retry"):
         ask.retry(*asked(STATUS), "t1")
 
@@ -239,8 +239,8 @@ WAITS = STATUS | {"phase": "AwaitingPromotion"}
 
 
 def test_a_promotion_names_the_attempt_that_waits() -> None:
-    assert ask.promote(*asked(WAITS, promotion="Manual"), None) == {"rollout": {"promote": "a-2"}}
-    assert ask.promote(*asked(WAITS, promotion="Manual"), "a-2") == {"rollout": {"promote": "a-2"}}
+    assert ask.promote(*asked(WAITS, promotion="Manual"), None).patch == {"rollout": {"promote": "a-2"}}
+    assert ask.promote(*asked(WAITS, promotion="Manual"), "a-2").patch == {"rollout": {"promote": "a-2"}}
 
 
 @pytest.mark.parametrize(
