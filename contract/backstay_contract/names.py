@@ -85,6 +85,9 @@ class Env:
     DTYPE = "BACKSTAY_DTYPE"
     GRACE_SECONDS = "BACKSTAY_GRACE_SECONDS"
     THREADS = "BACKSTAY_THREADS"
+    BATCHING = "BACKSTAY_BATCHING"
+    """continuous | dynamic | static: the latter two are there to be compared with."""
+    TARGET_LATENCY_MS = "BACKSTAY_TARGET_LATENCY_MS"
     TERMINATION_LOG = "BACKSTAY_TERMINATION_LOG"
 
 
@@ -127,6 +130,10 @@ class RuntimeMetric:
     BATCH_SIZE = "backstay_batch_size"
     KV_USED = "backstay_kv_blocks_used"
     KV_TOTAL = "backstay_kv_blocks"
+    PREFIX_TOKENS = "backstay_prefix_cache_queried_tokens_total"
+    PREFIX_HITS = "backstay_prefix_cache_hit_tokens_total"
+    ADMITTED = "backstay_sequences_admitted_limit"
+    """Sequences that may run or wait at present; it moves where a target latency is set."""
     LOAD_SECONDS = "backstay_model_load_seconds"
     EVALUATION_ROUNDS = "backstay_evaluation_rounds_total"
     """Times that the whole evaluation set was computed."""

@@ -46,6 +46,9 @@ class Serving(Document):
     """Sequences that are decoded at the same time."""
     queue_length: Annotated[int, Field(ge=0, le=100_000)] = 256
     """Requests that may wait; one more is answered 503."""
+    target_latency_ms: Annotated[float, Field(gt=0, le=3_600_000)] | None = None
+    """Milliseconds that an answer should take on average: while answers take half as long again, fewer requests are let
+    in, and more are answered 503; left out: only queueLength limits them."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     """Type of the numbers that the engine computes with; `auto` takes the quickest that holds the model's accuracy."""
     threads: Annotated[int, Field(ge=1, le=512)] | None = None

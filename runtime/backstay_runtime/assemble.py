@@ -24,6 +24,7 @@ from backstay_runtime.model.linear import Dtype
 from backstay_runtime.model.load import load_llama, read_config
 from backstay_runtime.runner import Runner
 from backstay_runtime.schedule.admission import Admission
+from backstay_runtime.schedule.batching import Batching
 from backstay_runtime.schedule.scheduler import Scheduler
 from backstay_runtime.telemetry.metrics import Metrics
 from backstay_runtime.text.template import ChatTemplate, load_template
@@ -95,6 +96,8 @@ def load(
     max_num_seqs: int,
     queue_length: int,
     evaluation: Sequence[EvaluationItem] = (),
+    batching: Batching = Batching.CONTINUOUS,
+    digest: str = "",
 ) -> Model:
     """Loads a model onto this machine's device. Raises GiveUpError with a reason."""
     device = machine.device()
@@ -125,15 +128,18 @@ def load(
         BlockPool(sizes.blocks, BLOCK_SIZE),
         max_sequences=max_num_seqs,
         step_tokens=max(STEP_TOKENS, max_num_seqs),
+        batching=batching,
     )
-    engine = Engine(runner, scheduler, config.eos)
+    engine = Engine(runner, scheduler, config.eos, digest)
     return Model(engine, sizes, tokenizer, template, config.vocabulary, evaluator if evaluation else None)
 
 
-def start(model: Model, metrics: Metrics) -> Loaded:
-    """Starts the engine's thread; called on the event loop."""
-    admission = Admission(max_sequences=model.sizes.max_num_seqs, queue_length=model.sizes.queue_length)
-    gauges = Gauges(metrics)
+def start(model: Model, metrics: Metrics, target_seconds: float | None = None) -> Loaded:
+    """Starts the engine's thread; called on the event loop. `target_seconds`: what an answer should take."""
+    admission = Admission(
+        max_sequences=model.sizes.max_num_seqs, queue_length=model.sizes.queue_length, target_seconds=target_seconds
+    )
+    gauges = Gauges(metrics, admission)
     metrics.kv_total.set(model.engine.scheduler.pool.capacity)
     loop = EngineLoop(model.engine, admission, gauges.read, model.evaluator)
     if model.evaluator is not None:
@@ -153,18 +159,25 @@ def start(model: Model, metrics: Metrics) -> Loaded:
 class Gauges:
     """Copies the engine's counts into metrics after each step, on the engine's thread."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, admission: Admission) -> None:
         self._metrics = metrics
-        self._preemptions = 0
+        self._admission = admission
+        self._preemptions, self._prefix_tokens, self._prefix_hits = 0, 0, 0
+        metrics.admitted.set(admission.limit)
 
     def read(self, engine: Engine) -> None:
         """One reading."""
         scheduler, metrics = engine.scheduler, self._metrics
         metrics.running.set(len(scheduler.running))
         metrics.waiting.set(len(scheduler.waiting))
+        metrics.admitted.set(self._admission.limit)
         metrics.kv_used.set(scheduler.pool.used)
         if engine.batch:
             metrics.batch_size.observe(engine.batch)
         if engine.preemptions > self._preemptions:
             metrics.preemptions.inc(engine.preemptions - self._preemptions)
             self._preemptions = engine.preemptions
+        if scheduler.prefix_tokens > self._prefix_tokens:
+            metrics.prefix_tokens.inc(scheduler.prefix_tokens - self._prefix_tokens)
+            metrics.prefix_hits.inc(scheduler.prefix_hits - self._prefix_hits)
+            self._prefix_tokens, self._prefix_hits = scheduler.prefix_tokens, scheduler.prefix_hits

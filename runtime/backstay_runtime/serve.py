@@ -135,13 +135,15 @@ async def _load(read: Settings, service: Service, evaluation: Sequence[Evaluatio
         max_num_seqs=read.max_num_seqs,
         queue_length=read.queue_length,
         evaluation=evaluation,
+        batching=read.batching,
+        digest=service.identity.digest,
     )
     # What was loaded stays: it need not be looked through at every collection.
     gc.collect()
     gc.freeze()
     seconds = time.monotonic() - began
     service.metrics.load_seconds.set(seconds)
-    service.loaded = assemble.start(model, service.metrics)
+    service.loaded = assemble.start(model, service.metrics, read.target_seconds)
     _log.info(
         "the model is loaded",
         extra=logs.with_fields(

@@ -14,6 +14,7 @@ from backstay_contract.profile import HardwareProfile
 from pydantic import ValidationError
 
 from backstay_runtime.model.linear import Dtype
+from backstay_runtime.schedule.batching import Batching
 
 
 class SettingsError(Exception):
@@ -42,6 +43,9 @@ class Settings:
     queue_length: int
     dtype: Dtype
     threads: int | None
+    batching: Batching
+    target_seconds: float | None
+    """Of an answer, on average."""
     grace_seconds: float
 
 
@@ -68,6 +72,8 @@ def read(environment: Mapping[str, str], folder: Path | None = None) -> Settings
         queue_length=_whole(environment, Env.QUEUE_LENGTH, 64, least=0),
         dtype=_dtype(environment),
         threads=_optional(environment, Env.THREADS),
+        batching=_batching(environment),
+        target_seconds=_target(environment),
         grace_seconds=float(_whole(environment, Env.GRACE_SECONDS, 30, least=0)),
     )
 
@@ -99,6 +105,23 @@ def _dtype(environment: Mapping[str, str]) -> Dtype:
         return Dtype(text)
     except ValueError:
         raise SettingsError(f"{Env.DTYPE} is {text!r}: write one of {', '.join(Dtype)}") from None
+
+
+def _batching(environment: Mapping[str, str]) -> Batching:
+    text = environment.get(Env.BATCHING) or Batching.CONTINUOUS
+    try:
+        return Batching(text)
+    except ValueError:
+        raise SettingsError(f"{Env.BATCHING} is {text!r}: write one of {', '.join(Batching)}") from None
+
+
+def _target(environment: Mapping[str, str]) -> float | None:
+    text = environment.get(Env.TARGET_LATENCY_MS)
+    if not text:
+        return None
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text) or float(text) == 0:
+        raise SettingsError(f"{Env.TARGET_LATENCY_MS} is {text!r}: write milliseconds above 0")
+    return float(text) / 1000
 
 
 def _token(environment: Mapping[str, str]) -> str | None:

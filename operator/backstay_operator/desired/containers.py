@@ -70,6 +70,8 @@ def serve(spec: ModelDeploymentSpec, image: str, namespace: str, token_hash: str
         env[Env.MAX_MODEL_LEN] = str(serving.max_model_len)
     if serving.threads is not None:
         env[Env.THREADS] = str(serving.threads)
+    if serving.target_latency_ms is not None:
+        env[Env.TARGET_LATENCY_MS] = str(serving.target_latency_ms)
     mounts = [
         _models(spec, namespace) | {"readOnly": True},
         _mount(SCRATCH_VOLUME, "/tmp"),  # noqa: S108 - an emptyDir of its own

@@ -84,6 +84,8 @@ def wishes(
             params=_params(request, copy, limit, logprobs, prompt_logprobs=prompt_logprobs),
             arrival=arrival,
             deadline=deadline,
+            priority=request.priority,
+            salt=request.cache_salt,
         )
         for prompt in prompts
         for copy in range(request.n or 1)

@@ -4,12 +4,15 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from backstay_runtime.schedule.priority import Priority
+
 MAX_N = 8
 MAX_PROMPTS = 32
 MAX_STOPS = 4
 MAX_STOP_CHARACTERS = 200
 MAX_LOGPROBS = 20
 MAX_MESSAGES = 1000
+MAX_SALT_CHARACTERS = 256
 MAX_TIMEOUT = 3600.0  # seconds
 
 
@@ -44,6 +47,10 @@ class Generation(BaseModel):
     min_tokens: Annotated[int, Field(ge=0)] = 0
     timeout: Annotated[float, Field(gt=0, le=MAX_TIMEOUT)] | None = None
     """Seconds from arrival after which the answer is of no use any more."""
+    priority: Annotated[Priority, Field(strict=False)] = Priority.NORMAL
+    """The request's class while it waits."""
+    cache_salt: Annotated[str, Field(max_length=MAX_SALT_CHARACTERS)] = ""
+    """Prompts share what was computed for equal beginnings only where their salts are equal."""
     logit_bias: dict[str, float] | None = None
 
     @field_validator("stop", mode="before")

@@ -54,6 +54,11 @@ class Metrics:
         self.waiting = self._gauge(names.WAITING, "Sequences in the queue.")
         self.kv_used = self._gauge(names.KV_USED, "Blocks of the key/value cache in use.")
         self.kv_total = self._gauge(names.KV_TOTAL, "Blocks of the key/value cache.")
+        self.prefix_tokens = self._counter(names.PREFIX_TOKENS, "Prompt tokens looked for in the cache.").labels(
+            **self._who
+        )
+        self.prefix_hits = self._counter(names.PREFIX_HITS, "Those of them that were found.").labels(**self._who)
+        self.admitted = self._gauge(names.ADMITTED, "Sequences that may run or wait at present.")
         self.load_seconds = self._gauge(names.LOAD_SECONDS, "Time that loading the model took.")
         batch = Histogram(
             names.BATCH_SIZE, "Sequences in a step.", [*self._who], registry=self.registry, buckets=_BATCHES

@@ -9,6 +9,7 @@ from backstay_runtime.folder import GiveUpError
 from backstay_runtime.kv.blocks import RESERVED_BLOCKS
 from backstay_runtime.model.config import parse_config
 from backstay_runtime.model.linear import Dtype
+from backstay_runtime.schedule.batching import Batching
 from backstay_runtime.settings import SettingsError, read
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,3 +107,20 @@ def test_a_context_longer_than_the_models_is_refused() -> None:
     with pytest.raises(GiveUpError, match="more than the model's 256 positions") as refused:
         plan_sizes(TINY, 10**9, max_model_len=257, max_num_seqs=8, queue_length=4)
     assert refused.value.termination.reason is GaveUp.SETTINGS_INVALID
+
+
+def test_the_batching_is_one_of_those_there_are() -> None:
+    assert read({**DIGEST, Env.BATCHING: "static"}).batching is Batching.STATIC
+    with pytest.raises(SettingsError, match="'pairs': write one of continuous, dynamic, static"):
+        read({**DIGEST, Env.BATCHING: "pairs"})
+
+
+def test_a_target_latency_is_told_in_milliseconds() -> None:
+    assert read({**DIGEST, Env.TARGET_LATENCY_MS: "250"}).target_seconds == 0.25
+    assert read(DIGEST).target_seconds is None
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "1e9", "quick"])
+def test_a_target_latency_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="write milliseconds above 0"):
+        read({**DIGEST, Env.TARGET_LATENCY_MS: text})
