@@ -6,7 +6,7 @@ Everything is read from the API server itself, never from a watch's cache, so a 
 import asyncio
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -88,6 +88,17 @@ class Client:
         items: list[Json] = (await self._json("GET", kind.path(namespace), query=query)).get("items") or []
         # The items of a list carry neither.
         return [{"apiVersion": kind.api_version, "kind": kind.name, **item} for item in items]
+
+    async def pages(self, kind: Kind, fields: str, size: int = 500) -> AsyncIterator[list[Json]]:
+        """All objects of the cluster that the field selector names, some at a time: never all of them in memory."""
+        query = {"fieldSelector": fields, "limit": str(size)}
+        while True:
+            found = await self._json("GET", kind.path(None), query=query)
+            yield found.get("items") or []
+            more = (found.get("metadata") or {}).get("continue")
+            if not more:
+                return
+            query["continue"] = more
 
     async def create(self, kind: Kind, body: Json) -> Json:
         return await self._write("POST", "create", kind, kind.path(body["metadata"]["namespace"]), body=body)

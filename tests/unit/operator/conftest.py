@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,8 @@ class FakeApi:
     version: int = 0
     unserved: set[Kind] = field(default_factory=set)
 
+    selected: str = ""
+    """The field selector of the last list in pages; the fake itself selects nothing."""
     async def serves(self, kind: Kind) -> bool:
         return kind not in self.unserved
 
@@ -87,6 +89,12 @@ class FakeApi:
 
     async def create(self, kind: Kind, body: Json) -> Json:
         name = body["metadata"]["name"]
+    async def pages(self, kind: Kind, fields: str, size: int = 1) -> AsyncIterator[list[Json]]:
+        self._check("list", kind, "")
+        self.selected = fields
+        for body in [body for (of, _, _), body in self.objects.items() if of == kind]:
+            yield [copy.deepcopy(body)]
+
         self._check("create", kind, name)
         if (kind, body["metadata"]["namespace"], name) in self.objects:
             raise ApiError(409, "AlreadyExists", f"{name} already exists", "fake")

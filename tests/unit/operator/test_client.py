@@ -278,3 +278,18 @@ async def test_a_write_is_given_up_when_the_lease_is_about_to_end(server: Server
         with pytest.raises(ApiError) as error:
             await client.create(kinds.SERVICE, {"metadata": {"namespace": "n", "name": "a"}})
     assert (error.value.status, error.value.reason) == (0, "Timeout")
+
+
+async def test_a_long_list_is_read_in_pages_until_there_is_no_more(server: Server, api: Client) -> None:
+    pages = {"": (["a", "b"], "next"), "next": (["c"], "")}
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        items, more = pages[request.query.get("continue", "")]
+        return web.json_response({"items": items, "metadata": {"continue": more}})
+
+    server.handler = answer
+    assert [page async for page in api.pages(kinds.POD, "spec.nodeName!=", 2)] == [["a", "b"], ["c"]]
+    assert [query.get("continue") for _, _, query, _, _ in server.asked] == [None, "next"]
+    assert {(query["fieldSelector"], query["limit"]) for _, _, query, _, _ in server.asked} == {
+        ("spec.nodeName!=", "2")
+    }
