@@ -116,9 +116,13 @@ class Reconciler:
         kept = [
             conditions.Wanted(one.type, one.status, memory.reason(one.reason, Reason.AT_REST), one.message)
             for one in before.conditions
-            if one.type != condition
+            if one.type not in (condition, "Reconciling", "Stalled")
         ]
-        wanted = [*kept, conditions.Wanted(condition, "False", event.reason, event.message)]
+        wanted = [
+            *kept,
+            conditions.Wanted(condition, "False", event.reason, event.message),
+            conditions.Wanted("Stalled", "True", event.reason, event.message),
+        ]
         status = before.with_(
             observed_generation=resource.generation,
             reason=event.reason.value,

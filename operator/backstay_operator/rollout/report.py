@@ -8,7 +8,7 @@ from backstay_contract.status import Attempt, Colour, Condition, ModelDeployment
 
 from backstay_operator import conditions
 from backstay_operator.conditions import Wanted
-from backstay_operator.rollout import levers, memory
+from backstay_operator.rollout import kstatus, levers, memory
 from backstay_operator.rollout.decision import ColourPlan
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import ColourState
@@ -96,6 +96,7 @@ def _conditions(
     wanted = [_ready(updated), _progressing(updated, reason, after), _verified(updated, reason, after)]
     wanted.append(_degraded(updated, reason))
     wanted += levers.conditions(facts)
+    wanted += kstatus.conditions(facts, updated, reason, after)
     metrics = _metrics(facts)
     if metrics is not None:
         wanted.append(metrics)
