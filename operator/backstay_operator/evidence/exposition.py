@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from backstay_contract.names import RuntimeMetric
-from backstay_judge import Sample
+from backstay_judge import ROUND_SERIES, Sample
 from prometheus_client import parser
 
 PROCESS_START = "process_start_time_seconds"
@@ -15,6 +15,8 @@ COUNTED = (
     RuntimeMetric.FINISHED,
     f"{RuntimeMetric.REQUEST_SECONDS}_bucket",
     f"{RuntimeMetric.TTFT_SECONDS}_bucket",
+    RuntimeMetric.EVALUATION_ROUNDS,
+    *ROUND_SERIES,
     PROCESS_START,
 )
 """Series that evidence is made of."""

@@ -21,7 +21,7 @@ from backstay_operator.observe import colours, control
 from backstay_operator.observe.children import Children
 from backstay_operator.observe.log_tail import with_log_tails
 from backstay_operator.observe.smoke import SmokeMemory, Subject
-from backstay_operator.rollout.observation import ColourState, FlipRecord, Look, Observation, Pod, Smoke
+from backstay_operator.rollout.observation import ColourState, Evaluation, FlipRecord, Look, Observation, Pod, Smoke
 from backstay_operator.settings import Settings
 
 
@@ -70,6 +70,7 @@ class Observer:
         answers = {pod.name: _with_said(logged.get(pod.name, pod), said.get(pod.name)) for pod in asked}
         own = [said[pod.name] for pod in tried.own_pods if pod.ready and pod.name in said] if tried else []
         limits = control.common_limits(own)
+        evaluations = await self._evaluations(owner, spec, attempt, tried, said)
         observation = Observation(
             colours={colour: colours.with_answers(state, answers) for colour, state in states.items()},
             selector=selector,
@@ -77,6 +78,7 @@ class Observer:
             smoke=smoke,
             limits=limits or {},
             limits_known=limits is not None,
+            evaluations=evaluations,
             look=look,
             default_image=self._settings.runtime_image,
         )
@@ -98,6 +100,23 @@ class Observer:
             return {}
         token = tokens.token(self._settings.control_key, owner.uid)
         return await control.ask(self._http, token, pods)
+
+    async def _evaluations(
+        self,
+        owner: Owner,
+        spec: ModelDeploymentSpec,
+        attempt: Attempt | None,
+        tried: ColourState | None,
+        said: Mapping[str, control.Said],
+    ) -> dict[str, Evaluation]:
+        """The losses of the candidate's pods, from the smoke inference until they are remembered."""
+        if attempt is None or tried is None or not spec.rollout.checks.evaluation.enabled:
+            return {}
+        if attempt.smoke_passed_at is None or attempt.evaluation is not None:
+            return {}
+        token = tokens.token(self._settings.control_key, owner.uid)
+        pods = [pod for pod in tried.own_pods if pod.ready]
+        return await control.evaluations(self._http, token, pods, said)
 
     async def _smoke(
         self,

@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import cached_property
 
 from backstay_contract.evidence import AttemptVerdict, VerdictKind
+from backstay_contract.metric import MetricName
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.rollout import Promotion
 from backstay_contract.status import Attempt, Colour, HistoryEntry, ModelDeploymentStatus, Rejection
@@ -215,9 +216,14 @@ class Facts:
         is nothing to judge, or it is a way back, which no metric may keep shut."""
         if self.attempt is None or self.attempt.smoke_passed_at is None:
             return False
-        if not self.attempt.limits or self.returns:
+        if self.returns or all(one.metric is MetricName.PERPLEXITY for one in self.attempt.limits):
             return True
         return bool(self.attempt.evidence) and self.attempt.evidence[0].since >= self.attempt.smoke_passed_at
+
+    @property
+    def evaluated(self) -> bool:
+        """What the evaluation set says is remembered, or nothing waits for it."""
+        return self.returns or (self.attempt is not None and self.attempt.evaluation is not None)
 
     @property
     def may_promote(self) -> bool:

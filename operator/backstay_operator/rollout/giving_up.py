@@ -5,6 +5,7 @@ from typing import Any
 from backstay_contract.reasons import Reason
 from backstay_contract.status import MAX_REJECTED, Rejection
 
+from backstay_operator.rollout import evaluating
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.guards import all_ready
 from backstay_operator.rollout.step import Step
@@ -51,6 +52,20 @@ def reject_deadline(facts: Facts) -> Step:
 def reject_smoke(facts: Facts) -> Step:
     said = next(a for a in facts.observation.smoke if a.wrong)
     return rejection(facts, Reason.SMOKE_FAILED, f"pod {said.pod}: {said.message}")
+
+
+def reject_evaluation(facts: Facts) -> Step:
+    verdict = evaluating.found(facts)
+    if verdict is None:
+        raise LookupError("reject_evaluation is called without a verdict")
+    return rejection(
+        facts,
+        Reason.EVALUATION_FAILED,
+        verdict.message,
+        metric=verdict.metric,
+        observed=verdict.estimate,
+        limit=verdict.limit,
+    )
 
 
 def reject_dark(facts: Facts) -> Step:

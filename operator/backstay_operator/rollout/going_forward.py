@@ -1,8 +1,10 @@
 """What the rows of the transition table do with a candidate until the flip, the flip included."""
 
+from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
 from backstay_contract.status import MetricLimit, Phase
 
+from backstay_operator.rollout import evaluating
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import FlipRecord
 from backstay_operator.rollout.step import Step
@@ -34,6 +36,7 @@ def close_gate(facts: Facts) -> Step:
     attempt = open_attempt_of(facts)
     attempt = attempt.with_(
         smoke_passed_at=None,
+        evaluation=None,
         evidence=(),
         limits=(),
         held_since=None,
@@ -43,10 +46,20 @@ def close_gate(facts: Facts) -> Step:
 
 
 def remember_smoke(facts: Facts) -> Step:
-    limits = tuple(MetricLimit(metric=m, limit=v) for m, v in sorted(facts.observation.limits.items()))
+    given = tuple(MetricLimit(metric=m, limit=v) for m, v in sorted(facts.observation.limits.items()))
+    limits = tuple(one for one in given if one.metric is not MetricName.PERPLEXITY)  # until it is evaluated
     attempt = open_attempt_of(facts).with_(smoke_passed_at=facts.now, limits=limits)
-    said = ", ".join(f"{one.metric} ≤ {one.limit:g}" for one in limits) or "no baselines: nothing will be judged"
+    said = ", ".join(f"{one.metric} ≤ {one.limit:g}" for one in given) or "no baselines: nothing will be judged"
     return Step(f"the smoke inference named the digest on every pod; {said}", {"attempt": attempt})
+
+
+def remember_evaluation(facts: Facts) -> Step:
+    verdict = evaluating.found(facts)
+    if verdict is None:
+        raise LookupError("remember_evaluation is called without a verdict")
+    attempt = open_attempt_of(facts)
+    limits = evaluating.limits_with(attempt.limits, verdict)
+    return Step(verdict.message, {"attempt": attempt.with_(evaluation=verdict, limits=limits)})
 
 
 def check_pending(facts: Facts) -> Step:

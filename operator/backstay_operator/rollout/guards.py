@@ -5,6 +5,7 @@ from backstay_contract.reasons import Reason
 from backstay_contract.rollout import Policy, WhenSpecChanges
 from backstay_contract.status import Phase
 
+from backstay_operator.rollout import evaluating
 from backstay_operator.rollout.facts import Facts
 
 
@@ -86,6 +87,17 @@ def smoke_is_new(facts: Facts) -> bool:
     return not facts.smoke_passed and facts.every_ready_pod_passed and facts.observation.limits_known
 
 
+def evaluation_is_bad(facts: Facts) -> bool:
+    """The model is beyond its limit on its own evaluation set. A way back waits for no text."""
+    verdict = None if facts.evaluated else evaluating.found(facts)
+    return verdict is not None and verdict.verdict is VerdictKind.BREACH
+
+
+def evaluation_is_new(facts: Facts) -> bool:
+    """What the evaluation set says is known: to be remembered."""
+    return facts.smoke_passed and not facts.evaluated and not evaluating.waits(evaluating.found(facts))
+
+
 def metrics_are_dark(facts: Facts) -> bool:
     """Something is to be judged, and a look found no usable metrics of the candidate."""
     attempt = facts.attempt
@@ -101,7 +113,7 @@ def only_the_pause_stops_the_flip(facts: Facts) -> bool:
 
 
 def waits_for_person(facts: Facts) -> bool:
-    return facts.smoke_passed and facts.base_taken and not facts.may_promote
+    return facts.smoke_passed and facts.evaluated and facts.base_taken and not facts.may_promote
 
 
 def may_flip(facts: Facts) -> bool:
@@ -109,11 +121,13 @@ def may_flip(facts: Facts) -> bool:
 
 
 def _passed(facts: Facts) -> bool:
-    return facts.smoke_passed and facts.base_taken and facts.may_promote and all_ready(facts)
+    checked = facts.smoke_passed and facts.evaluated and facts.base_taken
+    return checked and facts.may_promote and all_ready(facts)
 
 
 def dark_too_long_promote(facts: Facts) -> bool:
-    return _no_data_policy(facts, Policy.PROMOTE) and all_ready(facts) and facts.may_promote and not facts.paused
+    ready = all_ready(facts) and facts.evaluated
+    return _no_data_policy(facts, Policy.PROMOTE) and ready and facts.may_promote and not facts.paused
 
 
 def dark_too_long_reject(facts: Facts) -> bool:

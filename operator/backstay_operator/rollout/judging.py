@@ -13,6 +13,7 @@ from backstay_contract.status import Attempt, MetricLimit
 from backstay_judge import accumulate
 from backstay_judge.coverage import Coverage
 from backstay_judge.readings import read_pods
+from backstay_judge.rounds import read_rounds
 from backstay_judge.settings import Settings, limits_on_requests
 from backstay_judge.verdict import judge
 
@@ -27,6 +28,7 @@ SHOWN = (
     MetricName.INTER_TOKEN_P99,
     MetricName.ERROR_RATE,
     MetricName.TOKENS_PER_SECOND,
+    MetricName.PERPLEXITY,
 )
 """Metrics that get a verdict in every attempt; one without a baseline is shown as skipped."""
 
@@ -42,10 +44,10 @@ def advance(
     """The attempt after this pass's look, and the verdict after the flip; both unchanged where there was no look."""
     if look is None or not attempt.limits:
         return attempt, None
-    limits = limits_of(attempt.limits)
+    limits = limits_of(spec, attempt.limits)
     coverage = read(look, judged, attempt.id, attempt.digest, limits, now)
     if not switched:
-        return _take_base(attempt, coverage, now), None
+        return _take_base(attempt, coverage, limits, now), None
     soak = spec.rollout.soak
     settings = Settings(alpha=soak.alpha, alpha_pass=soak.alpha_pass)
     evidence, verdict = count(attempt.evidence, coverage, limits, now, soak.interval_seconds, settings)
@@ -66,7 +68,7 @@ def advance_previous(
     kept-alive connections' last requests and those under way."""
     if look is None or not attempt.limits or not previous.own_pods:
         return attempt, None
-    limits = limits_of(own_limits or attempt.limits)
+    limits = limits_of(spec, own_limits or attempt.limits)
     coverage = read(look, previous, previous.attempt, previous.digest, limits, now)
     if not switched:
         return attempt.with_(
@@ -78,9 +80,11 @@ def advance_previous(
     return attempt.with_(previous_evidence=evidence), verdict
 
 
-def limits_of(given: Sequence[MetricLimit]) -> dict[MetricName, float | None]:
-    """The limit of every metric that is shown; None where none is given."""
+def limits_of(spec: ModelDeploymentSpec, given: Sequence[MetricLimit]) -> dict[MetricName, float | None]:
+    """The limit of every metric that is shown; None where none is given, or a person switched it off."""
     found = {one.metric: one.limit for one in given}
+    if not spec.rollout.checks.evaluation.enabled:
+        found.pop(MetricName.PERPLEXITY, None)
     return {metric: found.get(metric) for metric in SHOWN}
 
 
@@ -102,8 +106,10 @@ def read(
         now=now,
         max_age_seconds=MAX_AGE_SECONDS,
     )
+    rounds = read_rounds(look.samples, digest=digest, now=now, max_age_seconds=MAX_AGE_SECONDS)
     return Coverage(
         ready=ready,
+        rounds=rounds,
         readings=tuple(reading for reading in readings if reading.pod in ready),
         source=look.source,
         unavailable=look.problem if not look.samples and look.problem else None,
@@ -124,8 +130,10 @@ def count(
     return evidence, judge(limits, evidence, coverage, now, settings)
 
 
-def _take_base(attempt: Attempt, coverage: Coverage, now: datetime) -> Attempt:
-    wanted = limits_on_requests(limits_of(attempt.limits))
+def _take_base(
+    attempt: Attempt, coverage: Coverage, limits: Mapping[MetricName, float | None], now: datetime
+) -> Attempt:
+    wanted = limits_on_requests(limits)
     complete = bool(coverage.ready) and all(
         any(r.pod == pod and all(limit.metric in r.counts for limit in wanted) for r in coverage.readings)
         for pod in coverage.ready

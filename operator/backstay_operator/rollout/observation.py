@@ -8,7 +8,7 @@ from backstay_contract.evidence import EvidenceSource, MetricEvidence
 from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Colour
-from backstay_judge import Sample
+from backstay_judge import EvaluatedItem, Sample
 
 from backstay_operator.rollout.revision import Source
 
@@ -115,6 +115,22 @@ class Smoke:
 
 
 @dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a candidate pod says of its evaluation set."""
+
+    items: int = 0
+    """Texts; 0: the manifest has no set."""
+    done: int = 0
+    """Of the present round."""
+    rounds: int = 0
+    """Whole ones."""
+    found: tuple[EvaluatedItem, ...] = ()
+    """Losses of the last whole round; empty before they are read."""
+    problem: str = ""
+    """Why the set cannot be computed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """One look at the metrics of the colour that is judged."""
 
@@ -164,6 +180,8 @@ class Observation:
     limits: Mapping[MetricName, float] = field(default_factory=dict)
     """Limits that the candidate's pods themselves report: the spec's, else their manifest's."""
     limits_known: bool = False
+    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+    """By pod of the candidate, while its evaluation is waited for."""
     look: Look | None = None
     """At the open attempt's colour, at rest at the active one. None: it was not time to look."""
     previous_look: Look | None = None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from backstay_contract.evidence import AttemptVerdict, VerdictKind
+from backstay_contract.metric import MetricName
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.rollback import AfterVerified
 from backstay_contract.status import MetricLimit, ModelDeploymentStatus
@@ -28,7 +29,9 @@ def recorded_limits(status: ModelDeploymentStatus, revision: str) -> Sequence[Me
     entry = next((h for h in reversed(status.history) if h.revision == revision), None)
     if entry is None or entry.limits or entry.recipe is None:
         return entry.limits if entry is not None else ()
-    return tuple(MetricLimit(metric=m, limit=v) for m, v in sorted(entry.recipe.baselines.limits().items()))
+    baselines = entry.recipe.baselines.limits()
+    baselines.pop(MetricName.PERPLEXITY, None)  # whether its manifest has an evaluation set is not known
+    return tuple(MetricLimit(metric=m, limit=v) for m, v in sorted(baselines.items()))
 
 
 def advance(
@@ -50,7 +53,7 @@ def advance(
         return before if same else None, None
     watch = spec.rollback.watch
     settings = Settings(alpha=watch.alpha, alpha_pass=spec.rollout.soak.alpha_pass)
-    wanted = judging.limits_of(given)
+    wanted = judging.limits_of(spec, given)
     coverage = judging.read(look, active, active.attempt, active.digest, wanted, now)
     evidence = round_.evidence if round_ is not None else ()
     evidence, verdict = judging.count(evidence, coverage, wanted, now, watch.interval_seconds, settings)

@@ -6,6 +6,7 @@ from backstay_contract import digest
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Attempt, Failure
 
+from backstay_operator.rollout import evaluating
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import Pod, PodFailure
 
@@ -51,6 +52,8 @@ def how_far(facts: Facts) -> str:
 
 def what_checks_wait_for(facts: Facts) -> str:
     """What the checks wait for."""
+    if facts.smoke_passed and not facts.evaluated:
+        return evaluating.progress(facts)
     if facts.smoke_passed:
         return "the first counters of the candidate are read"
     if facts.every_ready_pod_passed:

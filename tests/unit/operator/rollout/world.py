@@ -19,6 +19,7 @@ from backstay_operator.rollout.decide import decide
 from backstay_operator.rollout.decision import ColourPlan, Decision, Event
 from backstay_operator.rollout.observation import (
     ColourState,
+    Evaluation,
     FlipRecord,
     Look,
     Observation,
@@ -70,6 +71,8 @@ class Model:
     slow: float = 0.0
     """Fraction of its requests beyond the limit."""
     has_limits: bool = True
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    """What its pods say of their evaluation set."""
 
 
 @dataclass
@@ -257,6 +260,7 @@ class World:
             smoke=tuple(self._smoke(pod, model) for pod in pods if pod.ready) if candidate else (),
             limits=self.spec.baselines.limits() if model.has_limits else {},
             limits_known=any(pod.ready for pod in pods),
+            evaluations={pod.name: model.evaluation for pod in pods if pod.ready},
             look=self._look(candidate) if candidate else None,
             default_image=self.default_image,
         )
