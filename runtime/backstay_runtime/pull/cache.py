@@ -56,13 +56,13 @@ def choose(entries: Sequence[Entry], lacking: int, now: float) -> Choice | None:
     """
     if lacking <= 0:
         return Choice()
-    idle = sorted((entry for entry in entries if entry.idle_since is not None), key=lambda entry: entry.used_at)
+    idle = [(entry, since) for entry in entries if (since := entry.idle_since) is not None]
     chosen, freed, ripe_at = [], 0, now
-    for entry in idle:
+    for entry, since in sorted(idle, key=lambda pair: pair[0].used_at):
         if freed < lacking:
             chosen.append(entry.hex_digest)
             freed += entry.size
-            ripe_at = max(ripe_at, (entry.idle_since or now) + GRACE_SECONDS)
+            ripe_at = max(ripe_at, since + GRACE_SECONDS)
     if freed < lacking:
         return None
     return Choice(tuple(chosen)) if ripe_at <= now else Choice(wait_until=ripe_at)

@@ -1,8 +1,9 @@
 """Fetches a manifest's files into the partial folder: ranges in parallel, hashed as their bytes arrive.
 
-Two pools work on the files in the manifest's order. The first fetches ranges; it never waits for the second. The
-second takes a file each, follows the offset below which all bytes are there, and so has a file's digest a moment
-after its last byte came.
+Two pools work on the files in the manifest's order. The first fetches pieces, writes them and hands them on in memory;
+the second takes a file each and hashes its pieces in order, so that no byte is read twice. How many pieces may be on
+their way or wait is bounded. A piece gets its place in that bound before a later one: else all places could be taken by
+pieces that wait for one without a place.
 """
 
 import os
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from threading import Semaphore
 from typing import TypeVar
 
 from backstay_contract.manifest import MAX_BYTES, Manifest, ModelFile
@@ -19,7 +21,7 @@ from backstay_contract.termination import GaveUp
 
 from backstay_runtime.pull.errors import ObjectChangedError, PullError, TransientError, mismatch
 from backstay_runtime.pull.extents import Interval
-from backstay_runtime.pull.filefetch import FileFetch, Stop, StoppedError
+from backstay_runtime.pull.filefetch import Chunks, FileFetch, Stop, StoppedError
 from backstay_runtime.pull.hashing import FileHash
 from backstay_runtime.pull.log import Log
 from backstay_runtime.pull.partial import Partial
@@ -42,10 +44,12 @@ class Options:
 
     requests: int = 4
     """Ranges fetched at the same time."""
-    hashers: int = 2
+    hashers: int = 4
     """Files hashed at the same time."""
-    piece_bytes: int = 64 * MIB
-    """Of one request: servers answer long ranges more cheaply."""
+    piece_bytes: int = 16 * MIB
+    """Of one request. Servers answer long ranges more cheaply, and each piece is in memory until it is hashed."""
+    pieces: int = 8
+    """Pieces in memory at the same time."""
     record_bytes: int = 4 * MIB
     """At most so much of each request is fetched again after a kill."""
     backoff: Backoff = field(default_factory=Backoff)
@@ -58,6 +62,7 @@ class Download:
         self._storage, self._partial = storage, partial
         self._options, self._progress, self._log = options, progress, log
         self._stop = Stop()
+        self._places = Semaphore(options.pieces)
 
     def manifest(self) -> bytes:
         """The first MAX_BYTES + 1 bytes of manifest.json, unchecked. Raises PullError."""
@@ -115,16 +120,25 @@ class Download:
             ThreadPoolExecutor(self._options.hashers, "hash") as hashing,
         ):
             for fetch in fetches:
-                for piece in fetch.pieces(self._options.piece_bytes):
-                    getting.submit(self._guarded, self._get, fetch, piece)
                 hashing.submit(self._guarded, self._hash, fetch)
+                for piece in fetch.pieces(self._options.piece_bytes):
+                    if not self._place_for_a_piece():
+                        break
+                    getting.submit(self._guarded, self._get, fetch, piece)
         self._raise_first_error()
 
+    def _place_for_a_piece(self) -> bool:
+        while not self._stop():
+            if self._places.acquire(timeout=0.2):
+                return True
+        return False
+
     def _get(self, fetch: FileFetch, piece: Interval) -> None:
-        """Fetches one piece; what arrived before a failure is kept."""
+        """Fetches one piece and hands it on to be hashed; what arrived before a failure is kept on disk."""
         path = self._partial.model / fetch.file.path
         descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         cursor, retries = Cursor(piece.start), self._retries()
+        handed_on = False
         try:
             while cursor.at < piece.end:
                 began = cursor.at
@@ -134,14 +148,14 @@ class Download:
                     if cursor.at - began >= MIB:
                         retries.progressed()
                     retries.failed(error)
-            if piece.end - piece.start >= MIB:
-                # The disk takes these bytes while others still come; the last sync then has little to wait for.
-                os.fdatasync(descriptor)
+            handed_on = fetch.arrived(piece.start, cursor.chunks)
         except ObjectChangedError:
             self._log("object replaced while it was read", level="warning", path=fetch.file.path)
             fetch.replaced()
         finally:
             os.close(descriptor)
+            if not handed_on:
+                self._places.release()
 
     def _stream(self, fetch: FileFetch, descriptor: int, cursor: "Cursor", end: int) -> None:
         """One request's bytes to disk, from the cursor on."""
@@ -153,30 +167,35 @@ class Download:
                         raise StoppedError
                     _write_all(descriptor, data, cursor.at)
                     cursor.at += len(data)
+                    cursor.chunks.append(data)
                     self._progress.fetched(len(data))
                     if cursor.at - recorded >= self._options.record_bytes:
-                        self._record(fetch, recorded, cursor.at)
+                        self._partial.record(fetch.file.path, fetch.facts.etag, recorded, cursor.at)
                         recorded = cursor.at
             finally:
                 if cursor.at > recorded:
-                    self._record(fetch, recorded, cursor.at)
-
-    def _record(self, fetch: FileFetch, start: int, end: int) -> None:
-        self._partial.record(fetch.file.path, fetch.facts.etag, start, end)
-        fetch.wrote(start, end)
+                    self._partial.record(fetch.file.path, fetch.facts.etag, recorded, cursor.at)
 
     def _hash(self, fetch: FileFetch) -> None:
         """Follows the file's bytes as they come, then compares."""
         hashed = FileHash(self._partial.model / fetch.file.path)
         try:
             while hashed.at < fetch.file.size:
-                before, there = hashed.at, fetch.wait_beyond(hashed.at, self._stop)
-                hashed.up_to(there, self._stop)
-                if hashed.at == before:
-                    break  # shorter on disk than recorded: the digest will say so
+                before, on_disk = hashed.at, fetch.on_disk_until(hashed.at)
+                if on_disk > before:
+                    hashed.up_to(on_disk, self._stop)
+                    if hashed.at == before:
+                        break  # shorter on disk than recorded: the digest will say so
+                    continue
+                chunks = fetch.take(before, self._stop)
+                for data in chunks:
+                    hashed.add(data)
+                self._places.release()
             self._compare(fetch, hashed.digest())
         finally:
             hashed.close()
+            for _ in range(fetch.close()):
+                self._places.release()
 
     def _compare(self, fetch: FileFetch, actual: str) -> None:
         file = fetch.file
@@ -212,6 +231,7 @@ class Cursor:
     """How far a piece has come, known also after a failure."""
 
     at: int
+    chunks: Chunks = field(default_factory=list)
 
 
 def _write_all(descriptor: int, data: bytes, at: int) -> None:

@@ -1,4 +1,4 @@
-"""One file on its way: the bytes that are there, and who waits for them."""
+"""One file on its way: what is on disk from an earlier try, and the pieces that come."""
 
 import threading
 
@@ -6,6 +6,9 @@ from backstay_contract.manifest import ModelFile
 
 from backstay_runtime.pull.extents import Extents, Interval, pieces
 from backstay_runtime.pull.storage import Facts
+
+Chunks = list[bytes]
+"""A piece's bytes in order, as they came."""
 
 
 class StoppedError(Exception):
@@ -34,10 +37,7 @@ class Stop:
 
 
 class FileFetch:
-    """A file, the object it comes from, and which of its bytes are on disk.
-
-    Invariant: `extents` only grows, and only with bytes that were written before.
-    """
+    """A file, the object it comes from, and its pieces that wait to be hashed."""
 
     def __init__(self, file: ModelFile, facts: Facts, have: Extents) -> None:
         self.file = file
@@ -46,8 +46,9 @@ class FileFetch:
         """Bytes from an earlier process, which may have lost them with the power."""
         self.whole = False
         """All bytes are there and their digest is the manifest's."""
-        self._extents = have
-        self._changed = False
+        self._on_disk = have
+        self._arrived: dict[int, Chunks] = {}
+        self._changed = self._closed = False
         self._condition = threading.Condition()
 
     @property
@@ -56,14 +57,21 @@ class FileFetch:
         return self._changed
 
     def pieces(self, most: int) -> list[Interval]:
-        """The requests that are still to be made."""
-        return pieces(self._extents.missing(self.file.size), most)
+        """The requests that are to be made."""
+        return pieces(self._on_disk.missing(self.file.size), most)
 
-    def wrote(self, start: int, end: int) -> None:
-        """The bytes [start, end) are on disk."""
+    def on_disk_until(self, at: int) -> int:
+        """The end of the bytes from `at` on that an earlier process wrote; `at` itself where there are none."""
+        return next((end for start, end in self._on_disk if start <= at < end), at)
+
+    def arrived(self, start: int, chunks: Chunks) -> bool:
+        """A piece is there. False when nobody waits for it any more."""
         with self._condition:
-            self._extents = self._extents.with_(start, end)
+            if self._closed:
+                return False
+            self._arrived[start] = chunks
             self._condition.notify_all()
+            return True
 
     def replaced(self) -> None:
         """The object is another one by now."""
@@ -71,16 +79,19 @@ class FileFetch:
             self._changed = True
             self._condition.notify_all()
 
-    def wait_beyond(self, at: int, stop: Stop) -> int:
-        """The offset up to which all bytes are there, as soon as it is beyond `at` or the file's end.
-
-        Raises StoppedError when that will not come.
-        """
+    def take(self, start: int, stop: Stop) -> Chunks:
+        """The piece that begins at `start`, as soon as it is there. Raises StoppedError when it will not come."""
         with self._condition:
-            while True:
+            while start not in self._arrived:
                 if self._changed or stop():
                     raise StoppedError
-                frontier = self._extents.frontier
-                if frontier > at or frontier >= self.file.size:
-                    return frontier
                 self._condition.wait(0.2)  # the stop has no way to notify
+            return self._arrived.pop(start)
+
+    def close(self) -> int:
+        """Nobody waits any more: the number of pieces that were there in vain."""
+        with self._condition:
+            self._closed = True
+            vain = len(self._arrived)
+            self._arrived.clear()
+            return vain

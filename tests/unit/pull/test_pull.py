@@ -260,6 +260,28 @@ def test_a_file_in_the_way_of_the_models_folder_is_an_error_with_its_name(tmp_pa
     assert (said.reason, "models" in said.message) == (GaveUp.INTERNAL, True)
 
 
+def test_pieces_of_a_replaced_object_keep_no_place_from_the_next_file(tmp_path: Path) -> None:
+    content = {"a.txt": bytes(5000), "b.txt": bytes(range(200)) * 30, "c.txt": bytes(4000)}
+    storage = model_in_storage(content)
+    original, swapped = storage.facts, threading.Event()
+
+    def swap(path: str, offset: int) -> None:
+        if path == "a.txt" and offset >= 300 and not swapped.is_set():
+            swapped.set()
+            storage.objects["a.txt"] = b"x" * 5000
+            raise TransientError("reset")
+
+    def facts(path: str) -> object:
+        if swapped.is_set():
+            storage.objects["a.txt"] = content["a.txt"]
+        return original(path)
+
+    storage.on_read, storage.facts = swap, facts  # type: ignore[method-assign,assignment]
+    options = Options(requests=3, hashers=1, piece_bytes=200, pieces=3, record_bytes=100, backoff=QUICK.backoff)
+    folder = run(storage, tmp_path, options).folder
+    assert {path: (folder / path).read_bytes() for path in content} == content
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.dictionaries(
