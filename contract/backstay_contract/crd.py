@@ -143,7 +143,20 @@ def _root_rules() -> list[Schema]:
 def schema_of(document: type[ModelDeploymentSpec] | type[ModelDeploymentStatus]) -> Schema:
     """The structural schema of the spec or the status."""
     whole = document.model_json_schema(by_alias=True, mode="validation")
-    return structural(whole, whole.get("$defs", {}))
+    schema = structural(whole, whole.get("$defs", {}))
+    return schema if document is ModelDeploymentSpec else _without_rules(schema)
+
+
+def _without_rules(schema: Schema) -> Schema:
+    """The schema without CEL rules. They are for people's fields; only the operator writes the status, which repeats
+    parts of the spec in lists, where the API server refuses rules about a field's old value."""
+    out = {key: value for key, value in schema.items() if key != "x-kubernetes-validations"}
+    if "properties" in out:
+        out["properties"] = {name: _without_rules(field) for name, field in out["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if key in out:
+            out[key] = _without_rules(out[key])
+    return out
 
 
 def custom_resource_definition() -> Schema:

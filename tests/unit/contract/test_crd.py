@@ -193,6 +193,11 @@ class TestWhole:
     def test_every_status_field_may_be_left_out(self) -> None:
         assert "required" not in ROOT["properties"]["status"]
 
+    def test_the_status_has_no_rules_since_only_the_operator_writes_it(self) -> None:
+        of_the_status = [node for path, node in NODES if path.startswith(".status")]
+        assert of_the_status
+        assert not [node for node in of_the_status if "x-kubernetes-validations" in node]
+
     def test_the_status_and_the_scale_are_subresources(self) -> None:
         assert WHOLE["spec"]["versions"][0]["subresources"].keys() == {"status", "scale"}
 
