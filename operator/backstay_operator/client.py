@@ -47,6 +47,10 @@ class ApiError(Exception):
         return self.status == 404
 
     @property
+    def forbidden(self) -> bool:
+        return self.status == 403
+
+    @property
     def conflict(self) -> bool:
         """The object is not as the caller expected: another version, a failed JSON patch test, or it exists already."""
         return self.status == 409 or (self.status == 422 and PATCH_NOT_APPLICABLE in self.message)
@@ -103,11 +107,12 @@ class Client:
     async def create(self, kind: Kind, body: Json) -> Json:
         return await self._write("POST", "create", kind, kind.path(body["metadata"]["namespace"]), body=body)
 
-    async def apply(self, kind: Kind, body: Json) -> Json:
+    async def apply(self, kind: Kind, body: Json, subresource: str = "") -> Json:
         """Server-side apply, under the operator's field manager, taking over fields from others."""
-        path = kind.path(body["metadata"]["namespace"], body["metadata"]["name"])
+        path = kind.path(body["metadata"]["namespace"], body["metadata"]["name"], subresource)
         query = {"fieldManager": names.FIELD_MANAGER, "force": "true"}
-        return await self._write("PATCH", "apply", kind, path, body=body, query=query, content_type=APPLY_PATCH)
+        verb = f"apply-{subresource}" if subresource else "apply"
+        return await self._write("PATCH", verb, kind, path, body=body, query=query, content_type=APPLY_PATCH)
 
     async def json_patch(
         self, kind: Kind, namespace: str, name: str, operations: list[Json], subresource: str = ""

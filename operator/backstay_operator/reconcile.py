@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from backstay_operator import conditions, kinds
 from backstay_operator import resource as resources
 from backstay_operator.apply import events as telling
+from backstay_operator.apply import finalizer
 from backstay_operator.apply import status as writing
 from backstay_operator.apply.apply import Applied, apply
 from backstay_operator.apply.companions import Companions
@@ -83,6 +84,7 @@ class Reconciler:
         status = memory.status(resource.stored_status)
         seen = await self._observer.observe(resource.owner, spec, status, self._clock(), lambda: self._wake(key))
         decision = decide(spec, status, seen.observation, self._clock(), resource.generation)
+        resource = await finalizer.add(self._client, resource)
         try:
             key_bytes = self._settings.control_key
             applied = await apply(self._client, self._http, key_bytes, resource, spec, decision, seen)

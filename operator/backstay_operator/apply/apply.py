@@ -6,7 +6,7 @@ from backstay_contract.reasons import Reason
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.status import Colour
 
-from backstay_operator.apply import deployments, finalizer, modes, services
+from backstay_operator.apply import deployments, modes, services
 from backstay_operator.client import Client
 from backstay_operator.desired import tokens
 from backstay_operator.http import Http
@@ -36,7 +36,7 @@ async def apply(
     decision: Decision,
     seen: Seen,
 ) -> Applied:
-    """Finalizer, Services, Deployments, flip, preview, modes.
+    """Services, flip, Deployments, preview, modes, of a resource that our finalizer holds.
 
     The flip comes first: it goes to a colour that is ready already, and nothing that is refused to another object may
     keep the way back shut. What lowers a colour's replicas is decided only on a pass that already saw the flip. Writes
@@ -44,7 +44,6 @@ async def apply(
     """
     owner = resource.owner
     live, wanted = seen.children, decision.flip
-    changed = await finalizer.add(client, resource)
     missing = live.active is None or live.preview is None
     record = wanted.record if wanted else None
     active = await services.ensure_active(client, owner, live.active, decision.selector, record)
@@ -56,6 +55,7 @@ async def apply(
         events = (_restored(resource, active["metadata"]["resourceVersion"], found, decision.selector),)
     preview = await services.ensure_preview(client, owner, live.preview)
     token = tokens.token(control_key, owner.uid)
+    changed = False
     for colour in Colour:
         changed |= await deployments.bring(
             client,

@@ -4,6 +4,7 @@ from backstay_operator import kinds
 from backstay_operator.client import ApiError, Client
 from backstay_operator.desired.common import Json, Owner
 from backstay_operator.kinds import Kind
+from backstay_operator.observe import children
 
 
 class NameTakenError(Exception):
@@ -18,19 +19,33 @@ class NameTakenError(Exception):
 
 
 async def create_service(client: Client, owner: Owner, body: Json) -> Json:
-    """Creates a Service that was not found among the children. Raises NameTakenError if there is one nevertheless."""
+    """Creates a Service that was not found among the children, and gives what is there afterwards.
+
+    One of the resource's own that came up meanwhile is as good. Raises NameTakenError where it is somebody else's,
+    ApiError where it has gone again: then the pass has to be tried again.
+    """
     try:
         return await client.create(kinds.SERVICE, body)
     except ApiError as error:
         if error.status != 409:
             raise
-        raise NameTakenError(kinds.SERVICE, owner, body["metadata"]["name"]) from error
+        found = await client.get(kinds.SERVICE, owner.namespace, body["metadata"]["name"])
+        if found is None:
+            raise
+        return _own(kinds.SERVICE, owner, found)
 
 
 async def check_deployment(client: Client, owner: Owner, name: str) -> None:
     """Server-side apply would take over a Deployment that was not found among the children: look before.
 
-    Raises NameTakenError if there is one.
+    Raises NameTakenError if there is one and it is somebody else's.
     """
-    if await client.get(kinds.DEPLOYMENT, owner.namespace, name) is not None:
-        raise NameTakenError(kinds.DEPLOYMENT, owner, name)
+    found = await client.get(kinds.DEPLOYMENT, owner.namespace, name)
+    if found is not None:
+        _own(kinds.DEPLOYMENT, owner, found)
+
+
+def _own(kind: Kind, owner: Owner, found: Json) -> Json:
+    if not children.owned(found, owner):
+        raise NameTakenError(kind, owner, found["metadata"]["name"])
+    return found

@@ -118,11 +118,30 @@ def test_a_write_to_another_object_of_the_same_name_is_refused(
 
 def test_a_status_for_another_uid_is_refused(use: Callable[[Use], Any], owner: Owner) -> None:
     body = use(lambda client: client.get(kinds.MODEL_DEPLOYMENT, owner.namespace, "chat"))
-    other = resources.read({**body, "metadata": {**body["metadata"], "uid": "another"}})
-    assert refusal(use, lambda client: writing.write(client, other, {"phase": "Serving"})).conflict
+    before = resources.read({**body, "metadata": {**body["metadata"], "uid": "another", "resourceVersion": "1"}})
+    assert refusal(use, lambda client: writing.write(client, before, {"phase": "Serving"})).conflict
     assert use(lambda client: writing.write(client, resources.read(body), {"phase": "Serving"})) is True
     stored = use(lambda client: client.get(kinds.MODEL_DEPLOYMENT, owner.namespace, "chat"))
     assert stored["status"]["phase"] == "Serving"
+
+
+def test_a_status_has_one_writer_and_keeps_nothing_that_is_not_its(use: Callable[[Use], Any], owner: Owner) -> None:
+    path = (kinds.MODEL_DEPLOYMENT, owner.namespace, "chat")
+
+    def applied(**status: Any) -> Json:
+        body = use(lambda client: client.get(*path))
+        use(lambda client: writing.write(client, resources.read(body), status))
+        return use(lambda client: client.get(*path))
+
+    applied(phase="Serving", attempts=1, lastFailure={"reason": "Evicted", "message": "m", "at": "2026-01-01T12:00:00Z"})
+    assert "lastFailure" not in applied(phase="Serving", attempts=1)["status"]
+    theirs = [{"op": "add", "path": "/status/message", "value": "theirs"}]
+    use(lambda client: client.json_patch(*path, theirs, subresource="status"))
+    stored = applied(phase="Held", attempts=1, message="ours")
+    assert (stored["status"]["phase"], stored["status"]["message"]) == ("Held", "ours")
+    entries = [one for one in stored["metadata"]["managedFields"] if one.get("subresource") == "status"]
+    assert ("backstay-operator", "Apply") in {(one["manager"], one["operation"]) for one in entries}
+    assert use(lambda client: writing.write(client, resources.read(stored), stored["status"])) is False
 
 
 def test_a_stale_list_of_finalizers_is_refused(use: Callable[[Use], Any], owner: Owner, resource: Json) -> None:

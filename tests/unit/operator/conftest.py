@@ -45,11 +45,13 @@ class FakeApi:
     """(verb, kind, name)"""
     fail: Callable[[str, Kind, str], ApiError | None] = lambda *_: None
     logs: dict[tuple[str, str, bool], str] = field(default_factory=dict)
+    others: dict[str, set[str]] = field(default_factory=dict)
+    """Fields of a subresource that another manager owns: applying leaves them."""
     version: int = 0
-    unserved: set[Kind] = field(default_factory=set)
-
     selected: str = ""
     """The field selector of the last list in pages; the fake itself selects nothing."""
+    unserved: set[Kind] = field(default_factory=set)
+
     async def serves(self, kind: Kind) -> bool:
         return kind not in self.unserved
 
@@ -87,22 +89,29 @@ class FakeApi:
             if of == kind and namespace in (None, where) and wanted <= (body["metadata"].get("labels") or {}).items()
         ]
 
-    async def create(self, kind: Kind, body: Json) -> Json:
-        name = body["metadata"]["name"]
     async def pages(self, kind: Kind, fields: str, size: int = 1) -> AsyncIterator[list[Json]]:
         self._check("list", kind, "")
         self.selected = fields
         for body in [body for (of, _, _), body in self.objects.items() if of == kind]:
             yield [copy.deepcopy(body)]
 
+    async def create(self, kind: Kind, body: Json) -> Json:
+        name = body["metadata"]["name"]
         self._check("create", kind, name)
         if (kind, body["metadata"]["namespace"], name) in self.objects:
             raise ApiError(409, "AlreadyExists", f"{name} already exists", "fake")
         return self.put(kind, copy.deepcopy(body))
 
-    async def apply(self, kind: Kind, body: Json) -> Json:
-        self._check("apply", kind, body["metadata"]["name"])
-        return self.put(kind, copy.deepcopy(body))
+    async def apply(self, kind: Kind, body: Json, subresource: str = "") -> Json:
+        self._check(f"apply-{subresource}" if subresource else "apply", kind, body["metadata"]["name"])
+        if not subresource:
+            return self.put(kind, copy.deepcopy(body))
+        stored = copy.deepcopy(self._stored(kind, body["metadata"]["namespace"], body["metadata"]["name"]))
+        if body["metadata"].get("resourceVersion", "") != stored["metadata"]["resourceVersion"]:
+            raise ApiError(409, "Conflict", "the object has been modified", "fake")
+        others = {key: stored.get(subresource, {}).get(key) for key in self.others.get(subresource, ())}
+        stored[subresource] = others | copy.deepcopy(body[subresource])
+        return self.put(kind, stored)
 
     async def json_patch(
         self, kind: Kind, namespace: str, name: str, operations: list[Json], subresource: str = ""

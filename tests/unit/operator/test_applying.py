@@ -73,10 +73,9 @@ async def carry_out(api: Any, http: Any, what: Decision, states: Any = None) -> 
 BUILT = ColourPlan(2, build=BUILD, attempt="0123456789ab-1")
 
 
-async def test_the_first_pass_holds_the_resource_before_it_makes_a_child(api: Any, http: Any, stored: Json) -> None:
+async def test_the_first_pass_makes_every_child(api: Any, http: Any, stored: Json) -> None:
     applied = await carry_out(api, http, decision(preview=BLUE, blue=BUILT))
     assert api.writes == [
-        ("patch", "ModelDeployment", "chat"),
         ("create", "Service", "chat"),
         ("create", "Service", "chat-preview"),
         ("apply", "Deployment", "chat-blue"),
@@ -85,6 +84,31 @@ async def test_the_first_pass_holds_the_resource_before_it_makes_a_child(api: An
     assert applied.changed
     assert selected(api.objects[kinds.SERVICE, "prod", "chat"]) is None
     assert selected(api.objects[kinds.SERVICE, "prod", "chat-preview"]) is BLUE
+
+
+@pytest.mark.case("T24")
+async def test_a_child_of_ours_that_came_up_meanwhile_is_as_good_as_one_made_now(
+    api: Any, http: Any, stored: Json
+) -> None:
+    await carry_out(api, http, decision(preview=BLUE, blue=BUILT))
+    api.writes.clear()
+    body, resource = api.objects, resources.read(stored)
+    seen = Seen(Observation({colour: ColourState(colour) for colour in Colour}), reading.Children())
+    applied = await apply(api, http, KEY, resource, parse_spec(stored["spec"]), decision(blue=BUILT), seen)
+    assert applied.changed
+    assert {kind.name for kind, _, _ in body} == {"ModelDeployment", "Service", "Deployment"}
+
+
+@pytest.mark.case("T24")
+async def test_a_child_that_goes_while_it_is_made_calls_for_another_try_and_blames_nobody(
+    api: Any, http: Any, stored: Json
+) -> None:
+    api.fail = lambda verb, kind, _: (
+        ApiError(409, "AlreadyExists", "there was one", "fake") if (verb, kind) == ("create", kinds.SERVICE) else None
+    )
+    with pytest.raises(ApiError) as error:
+        await carry_out(api, http, decision(blue=BUILT))
+    assert error.value.conflict
 
 
 async def test_a_pass_in_which_all_is_as_decided_writes_nothing(api: Any, http: Any, stored: Json) -> None:

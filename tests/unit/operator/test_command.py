@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 from backstay_operator import __main__ as command
-from backstay_operator import kinds, run
+from backstay_operator import kinds, term
 from backstay_operator.queue import Key
 
 
@@ -34,5 +34,5 @@ async def test_all_resources_of_the_watched_namespaces_are_found(api: Any) -> No
     for namespace in "abc":
         body = {"metadata": {"name": "chat", "namespace": namespace}}
         api.put(kinds.MODEL_DEPLOYMENT, body)
-    assert await run.keys(api, ()) == [Key("a", "chat"), Key("b", "chat"), Key("c", "chat")]
-    assert await run.keys(api, ("b",)) == [Key("b", "chat")]
+    assert await term.keys(api, ()) == [Key("a", "chat"), Key("b", "chat"), Key("c", "chat")]
+    assert await term.keys(api, ("b",)) == [Key("b", "chat")]

@@ -88,7 +88,7 @@ async def test_a_deletion_that_began_long_ago_still_gives_the_pods_their_time(de
 
 
 async def test_a_status_that_cannot_be_written_holds_nothing_up(deleted: Any) -> None:
-    deleted.fail = lambda verb, *_: ApiError(500, "InternalError", "no", "fake") if verb == "patch-status" else None
+    deleted.fail = lambda verb, *_: ApiError(500, "InternalError", "no", "fake") if verb == "apply-status" else None
     del deleted.objects[kinds.POD, "prod", "chat-blue-1"]
     assert await step(deleted, teardown_of(deleted)) is None
     assert left(deleted) == set()

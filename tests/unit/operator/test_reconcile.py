@@ -97,12 +97,12 @@ async def test_a_repeated_pass_comes_to_rest(passes: Passes) -> None:
 async def test_the_status_is_written_after_the_children_and_events_after_it(passes: Passes) -> None:
     await passes.once()
     order = [(verb, kind) for verb, kind, _ in passes.api.writes]
-    status = order.index(("patch-status", "ModelDeployment"))
+    status = order.index(("apply-status", "ModelDeployment"))
     assert order.index(("apply", "Deployment")) < status < order.index(("create", "Event"))
 
 
 async def test_nothing_is_told_when_the_status_could_not_be_written(passes: Passes) -> None:
-    passes.api.fail = lambda verb, *_: ApiError(500, "InternalError", "no", "f") if verb == "patch-status" else None
+    passes.api.fail = lambda verb, *_: ApiError(500, "InternalError", "no", "f") if verb == "apply-status" else None
     with pytest.raises(ApiError):
         await passes.once()
     assert not [kind for kind, _, _ in passes.api.objects if kind is kinds.EVENT]

@@ -64,20 +64,37 @@ async def test_an_unchanged_status_is_not_written(api: Any, stored: Json) -> Non
     assert api.writes == []
 
 
+async def test_a_status_that_changed_is_applied_in_one_write(api: Any, stored: Json) -> None:
+    assert await write(api, resources.read(stored), {"phase": "Serving"}) is True
+    assert [verb for verb, *_ in api.writes] == ["apply-status"]
+    assert api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["status"] == {"phase": "Serving"}
+
+
+async def test_what_somebody_else_wrote_into_the_status_is_taken_away(api: Any, stored: Json) -> None:
+    body = api.put(kinds.MODEL_DEPLOYMENT, {**stored, "status": {"message": "theirs", "phase": "Held"}})
+    api.others["status"] = {"message"}
+    await write(api, resources.read(body), {"phase": "Serving"})
+    assert api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["status"] == {"phase": "Serving"}
+    assert [verb for verb, *_ in api.writes] == ["apply-status", "patch-status"]
+
+
 async def test_a_status_is_never_written_to_another_resource_of_the_same_name(api: Any, stored: Json) -> None:
-    api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["uid"] = "uid-2"
+    resource = resources.read(stored)
+    api.put(kinds.MODEL_DEPLOYMENT, {**stored, "metadata": {**stored["metadata"], "uid": "uid-2"}})
     with pytest.raises(ApiError) as error:
-        await write(api, resources.read(stored), {"phase": "Serving"})
+        await write(api, resource, {"phase": "Serving"})
     assert error.value.conflict
 
 
 async def test_the_finalizer_is_added_once_and_keeps_the_others(api: Any, stored: Json) -> None:
     api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["finalizers"] = ["other/one"]
     body = await api.get(kinds.MODEL_DEPLOYMENT, "prod", "chat")
-    assert await finalizer.add(api, resources.read(body)) is True
+    held = await finalizer.add(api, resources.read(body))
+    assert held.held
     body = await api.get(kinds.MODEL_DEPLOYMENT, "prod", "chat")
     assert body["metadata"]["finalizers"] == ["other/one", FINALIZER]
-    assert await finalizer.add(api, resources.read(body)) is False
+    assert held.body == body
+    assert await finalizer.add(api, held) is held
     assert await finalizer.drop(api, resources.read(body)) is True
     body = await api.get(kinds.MODEL_DEPLOYMENT, "prod", "chat")
     assert body["metadata"]["finalizers"] == ["other/one"]
