@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
 from backstay_contract.resource import parse_spec
+from backstay_judge import EvaluatedItem
 from backstay_operator.http import Answer, HttpError
 from backstay_operator.observe import control
 from backstay_operator.observe.log_tail import with_log_tails
 from backstay_operator.observe.smoke import SmokeMemory, Subject, assess
-from backstay_operator.rollout.observation import Pod, PodFailure
+from backstay_operator.rollout.observation import Evaluation, Pod, PodFailure
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,6 +97,83 @@ def test_limits_are_known_only_where_all_pods_agree() -> None:
     assert control.common_limits([one, one]) == one.limits
     assert control.common_limits([one, other]) is None
     assert control.common_limits([control.Said("normal", 0)]) == {}
+
+
+def evaluated(**changes: Any) -> dict[str, Any]:
+    return {"items": 2, "done": 0, "rounds": 1, "problem": "", **changes}
+
+
+LOSSES = [{"recordedNll": 12.5, "nll": 13.0, "tokens": 7}, {"recordedNll": 3.0, "nll": None, "tokens": 2}]
+
+
+async def test_the_losses_of_the_evaluation_set_are_asked_for_once_a_round_is_over(http: Any) -> None:
+    http.answer("GET", "/control/state$", Answer(200, {}, json.dumps({**STATE, "evaluation": evaluated()}).encode()))
+    http.answer("GET", "/control/evaluation$", Answer(200, {}, json.dumps(evaluated(found=LOSSES)).encode()))
+    said = await control.ask(http, "secret", [POD])
+    (found,) = (await control.evaluations(http, "secret", [POD], said)).values()
+    assert (found.items, found.rounds) == (2, 1)
+    assert found.found[0] == EvaluatedItem(12.5, 13.0, 7)
+    assert math.isnan(found.found[1].nll)
+    assert [given_["headers"] for _, _, given_ in http.requests] == [{"Authorization": "Bearer secret"}] * 2
+
+
+async def test_before_the_first_round_is_over_only_its_progress_is_known(http: Any) -> None:
+    http.answer(
+        "GET",
+        "/control/state$",
+        Answer(200, {}, json.dumps({**STATE, "evaluation": evaluated(rounds=0, done=1)}).encode()),
+    )
+    said = await control.ask(http, "secret", [POD])
+    assert await control.evaluations(http, "secret", [POD], said) == {POD.name: Evaluation(items=2, done=1)}
+    assert len(http.requests) == 1
+
+
+async def test_a_runtime_that_knows_no_evaluation_has_an_empty_set(http: Any) -> None:
+    http.answer("GET", "/control/state$", Answer(200, {}, json.dumps(STATE).encode()))
+    said = await control.ask(http, "secret", [POD])
+    assert await control.evaluations(http, "secret", [POD], said) == {POD.name: Evaluation()}
+
+
+@pytest.mark.case("T41")
+@pytest.mark.parametrize(
+    "losses",
+    [
+        None,
+        {},
+        [1],
+        [{"recordedNll": 1.0, "tokens": 1}],
+        [{"recordedNll": 1.0, "nll": "much", "tokens": 1}],
+        [{"recordedNll": None, "nll": 1.0, "tokens": 1}],
+        [{"recordedNll": 1.0, "nll": 1.0, "tokens": 0}],
+        [{"recordedNll": 1.0, "nll": 1.0, "tokens": True}],
+        [{"recordedNll": 1.0, "nll": 1.0, "tokens": 1.5}],
+    ],
+)
+async def test_losses_of_another_form_are_no_round(http: Any, losses: Any) -> None:
+    http.answer("GET", "/control/state$", Answer(200, {}, json.dumps({**STATE, "evaluation": evaluated()}).encode()))
+    http.answer("GET", "/control/evaluation$", Answer(200, {}, json.dumps({"found": losses}).encode()))
+    said = await control.ask(http, "secret", [POD])
+    (found,) = (await control.evaluations(http, "secret", [POD], said)).values()
+    assert (found.rounds, found.found) == (1, ())
+
+
+@pytest.mark.parametrize(
+    "failed", [Answer(401, {}, b""), Answer(200, {}, b"<html>"), HttpError("no answer within 2 s")]
+)
+async def test_losses_that_do_not_come_are_waited_for(http: Any, failed: Any) -> None:
+    http.answer("GET", "/control/state$", Answer(200, {}, json.dumps({**STATE, "evaluation": evaluated()}).encode()))
+    http.answer("GET", "/control/evaluation$", failed)
+    said = await control.ask(http, "secret", [POD])
+    assert (await control.evaluations(http, "secret", [POD], said))[POD.name].found == ()
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists, max_leaves=5))
+def test_whatever_a_pod_says_of_its_evaluation_is_read_without_trouble(body: Any) -> None:
+    for told in (body, {"items": body, "done": body, "rounds": body, "problem": body}):
+        found = control.parse_evaluation(told)
+        assert min(found.items, found.done, found.rounds) >= 0
+        assert len(found.problem) <= control.MAX_PROBLEM
+    assert control.parse_losses({"found": body}) in (None, ())
 
 
 # --- the smoke inference -----------------------------------------------------------------------------------------
