@@ -153,6 +153,7 @@ def start(model: Model, metrics: Metrics, target_seconds: float | None = None) -
         vocabulary=model.vocabulary,
         max_model_len=model.sizes.max_model_len,
         created=int(time.time()),
+        eos=model.engine.eos,
     )
 
 

@@ -70,6 +70,11 @@ class Engine:
         """Seconds until the next step is worth while, where sequences wait and the last one computed nothing."""
 
     @property
+    def eos(self) -> frozenset[int]:
+        """Tokens that end a text."""
+        return self._eos
+
+    @property
     def idle(self) -> bool:
         """Whether a step would do nothing."""
         return self.scheduler.idle

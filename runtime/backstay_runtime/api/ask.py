@@ -1,6 +1,6 @@
 """From a validated request to the sequences that the engine is asked for. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from backstay_contract.mode import Mode
 
@@ -72,24 +72,38 @@ def wishes(
     limit: int,
     mode: Mode,
     logprobs: int | None,
+    vocabulary: int,
     prompt_logprobs: bool = False,
+    copies: int | None = None,
 ) -> list[Wish]:
-    """n sequences for each prompt, in the order of the answer's choices. `limit`: tokens that may be generated."""
+    """n sequences (or `copies`) for each prompt, in the order of the answer's choices.
+
+    `limit`: tokens that may be generated. Raises ApiError 400 for a bias of a token that is none.
+    """
+    bias = _bias(request.logit_bias or {}, vocabulary)
     deadline = arrival + (request.timeout or DEFAULT_TIMEOUT)
     if mode is Mode.DEGRADED:
         limit = min(limit, DEGRADED_MAX_TOKENS)
     return [
         Wish(
             prompt=prompt,
-            params=_params(request, copy, limit, logprobs, prompt_logprobs=prompt_logprobs),
+            params=_params(request, copy, limit, logprobs, bias, prompt_logprobs=prompt_logprobs),
             arrival=arrival,
             deadline=deadline,
             priority=request.priority,
             salt=request.cache_salt,
         )
         for prompt in prompts
-        for copy in range(request.n or 1)
+        for copy in range(copies or request.n or 1)
     ]
+
+
+def _bias(given: Mapping[str, float], vocabulary: int) -> tuple[tuple[int, float], ...]:
+    for token in given:
+        if not (token.isascii() and token.isdigit()) or int(token[:10]) >= vocabulary or len(token) > 10:
+            message = f"logit_bias: {token[:40]!r} is no token id; they run from 0 to {vocabulary - 1}"
+            raise errors.invalid(message, "logit_bias")
+    return tuple((int(token), value) for token, value in given.items())
 
 
 def fit(prompts: Sequence[Prompt], wanted: int | None, loaded: Loaded) -> int:
@@ -102,7 +116,13 @@ def fit(prompts: Sequence[Prompt], wanted: int | None, loaded: Loaded) -> int:
 
 
 def _params(
-    request: Generation, copy: int, limit: int, logprobs: int | None, *, prompt_logprobs: bool
+    request: Generation,
+    copy: int,
+    limit: int,
+    logprobs: int | None,
+    bias: tuple[tuple[int, float], ...],
+    *,
+    prompt_logprobs: bool,
 ) -> SamplingParams:
     seed: int | str | None = request.seed
     if seed is not None and copy:
@@ -120,6 +140,7 @@ def _params(
         logprobs=logprobs,
         prompt_logprobs=prompt_logprobs,
         ignore_eos=request.ignore_eos,
+        bias=bias,
         min_tokens=request.min_tokens,
     )
 

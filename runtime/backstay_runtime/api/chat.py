@@ -36,11 +36,12 @@ async def chat(request: Request, service: Service, record: Record) -> Response:
         arrival=record.arrival,
         limit=ask.fit([prompt], wanted, loaded),
         mode=service.mode,
+        vocabulary=loaded.vocabulary,
         logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
     )
     choices = [Choice(loaded.tokenizer, asked.stop) for _ in wishes]
     answer = Answer(asked, Head(service, "chatcmpl"), loaded.tokenizer, record)
-    work = Work(service, loaded, record, wishes, choices)
+    work = Work(service, loaded, record, wishes, choices, respond.search_of(asked))
     if asked.stream:
         return await respond.answer_stream(request, work, answer.events)
     return await respond.answer_whole(request, work, answer.body)

@@ -1,6 +1,6 @@
 """/v1/completions."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from fastapi import Request
@@ -36,12 +36,14 @@ async def complete(request: Request, service: Service, record: Record) -> Respon
         arrival=record.arrival,
         limit=ask.fit(prompts, wanted, loaded),
         mode=service.mode,
-        logprobs=asked.logprobs,
+        vocabulary=loaded.vocabulary,
+        logprobs=0 if asked.logprobs is None and asked.copies > (asked.n or 1) else asked.logprobs,
+        copies=asked.copies,
         prompt_logprobs=asked.echo and asked.logprobs is not None,
     )
     echoes = _echoes(asked, prompts, texts, loaded.tokenizer)
     choices = [Choice(loaded.tokenizer, asked.stop, offset=len(echo.text)) for echo in echoes]
-    work = Work(service, loaded, record, wishes, choices)
+    work = Work(service, loaded, record, wishes, choices, respond.search_of(asked))
     answer = Answer(asked, Head(service, "cmpl"), loaded.tokenizer, echoes, record)
     if asked.stream:
         return await respond.answer_stream(request, work, answer.events)
@@ -61,7 +63,7 @@ class Echo:
 def _echoes(
     asked: CompletionRequest, prompts: list[list[int]], texts: list[str] | None, tokenizer: Tokenizer
 ) -> list[Echo]:
-    copies = asked.n or 1
+    copies = asked.copies
     if not asked.echo:
         return [Echo([], "", [])] * (len(prompts) * copies)
     echoes = []
@@ -74,6 +76,21 @@ def _echoes(
         text += detokenizer.flush()
         echoes += [Echo(prompt, text if texts is None else texts[place], offsets)] * copies
     return echoes
+
+
+def likeliest(choices: Sequence[Sequence[Entry]], copies: int, wanted: int) -> list[int]:
+    """Of each prompt's `copies` choices the places of the `wanted` ones whose tokens are likeliest on average."""
+    if copies == wanted:
+        return list(range(len(choices)))
+    kept: list[int] = []
+    for first in range(0, len(choices), copies):
+        places = range(first, first + copies)
+        kept += sorted(places, key=lambda place: -_average(choices[place]))[:wanted]
+    return kept
+
+
+def _average(entries: Sequence[Entry]) -> float:
+    return sum(entry.logprob.logprob for entry in entries) / max(1, len(entries))
 
 
 class Answer:
@@ -93,7 +110,9 @@ class Answer:
     def body(self, wholes: list[Whole], usage: Mapping[str, int]) -> Mapping[str, Any]:
         """The whole answer."""
         choices = []
-        for index, (whole, echo) in enumerate(zip(wholes, self._echoes, strict=True)):
+        kept = likeliest([whole.entries for whole in wholes], self._asked.copies, self._asked.n or 1)
+        for index, place in enumerate(kept):
+            whole, echo = wholes[place], self._echoes[place]
             entries = [] if self._echoed else whole.entries
             finish = Finish.LENGTH if self._echoed else whole.finish
             text = echo.text + ("" if self._echoed else whole.text)

@@ -11,10 +11,12 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from backstay_runtime.api import stream
+from backstay_runtime.api.beaming import BeamRun, Search
 from backstay_runtime.api.choice import Choice, Entry, Piece
 from backstay_runtime.api.disconnect import unless_gone
 from backstay_runtime.api.record import Record
 from backstay_runtime.api.run import Pieces, Run
+from backstay_runtime.api.schemas import Generation
 from backstay_runtime.api.service import Loaded, Service
 from backstay_runtime.engine import Finish
 from backstay_runtime.loop import Wish
@@ -66,13 +68,25 @@ class Work:
     record: Record
     wishes: Sequence[Wish]
     choices: list[Choice]
+    search: Search | None = None
+
+    def run(self) -> Run | BeamRun:
+        """Hands it to the engine. Raises ApiError 503 when there is no room."""
+        if self.search is not None:
+            return BeamRun(self.service, self.loaded, self.record, self.wishes, self.choices, self.search)
+        return Run(self.service, self.loaded, self.record, self.wishes, self.choices)
+
+
+def search_of(asked: Generation) -> Search | None:
+    """How the request wants to search; None where it samples."""
+    return None if asked.num_beams is None else Search(asked.num_beams, asked.length_penalty)
 
 
 async def answer_whole(
     request: Request, work: Work, body: Callable[[list[Whole], Mapping[str, int]], Mapping[str, Any]]
 ) -> Response:
     """Runs to the end and answers with `body` of the choices and the usage."""
-    run = Run(work.service, work.loaded, work.record, work.wishes, work.choices)
+    run = work.run()
     wholes = [Whole() for _ in work.choices]
 
     async def collect() -> None:
@@ -93,7 +107,7 @@ async def answer_stream(
 ) -> Response:
     """Streams. What fails before the first token is an answer with its own status, not an event after a 200."""
     work.record.stream = True
-    run = Run(work.service, work.loaded, work.record, work.wishes, work.choices)
+    run = work.run()
     pieces = stream.gathered(run.pieces())
     first = await unless_gone(request.receive, _next(pieces))
     return stream.EventStream(_closing(events(_with_first(first, pieces)), pieces), work.record)

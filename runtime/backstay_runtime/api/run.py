@@ -10,7 +10,7 @@ from backstay_runtime.api.errors import ApiError
 from backstay_runtime.api.record import Record
 from backstay_runtime.api.service import Loaded, Service
 from backstay_runtime.engine import Finish
-from backstay_runtime.loop import Delivery, EngineDeadError, Wish
+from backstay_runtime.loop import Delivery, EngineDeadError, Ticket, Wish
 from backstay_runtime.schedule.admission import QueueFullError
 from backstay_runtime.telemetry.tracker import Tracker
 
@@ -19,6 +19,70 @@ _PATIENCE = 2.0
 
 Pieces = list[tuple[int, Piece]]
 """Index of a choice, and what it got."""
+
+
+class Inside:
+    """What every request has in common while it is in the engine: its way in, its deadline, its counts."""
+
+    def __init__(self, service: Service, loaded: Loaded, record: Record, wishes: Sequence[Wish]) -> None:
+        """Begins to count; the wishes are handed in by `submit`."""
+        self._service = service
+        self._loaded = loaded
+        self._record = record
+        self._deadline = max((wish.deadline or 0.0 for wish in wishes), default=0.0)
+        self._wishes = wishes
+        self._tracker: Tracker | None = None
+
+    def submit(self, wishes: Sequence[Wish], deliveries: "asyncio.Queue[Delivery]") -> list[Ticket]:
+        """Hands in sequences, all or none. Raises ApiError 503 when there is no room."""
+        try:
+            tickets = self._loaded.loop.submit(wishes, deliveries.put_nowait)
+        except QueueFullError as why:
+            raise ApiError(503, f"the queue is full: {why}", code="queue_full", retry_after=why.retry_after) from None
+        except EngineDeadError as why:
+            raise ApiError(503, f"the engine has stopped: {why}", code="engine_dead", retry_after=10) from None
+        if self._tracker is None:  # only a request that was let in is counted
+            self._tracker = self._begin()
+        return tickets
+
+    def _begin(self) -> Tracker:
+        record, wishes = self._record, self._wishes
+        record.prompt_tokens = sum(len(wish.prompt) for wish in wishes[:: max(1, _copies(wishes))])
+        record.completion_tokens = 0
+        most = sum(wish.params.max_tokens for wish in wishes)
+        record.tracker = Tracker(self._service.metrics, record.arrival, most, record.prompt_tokens)
+        return record.tracker
+
+    async def next(self, deliveries: "asyncio.Queue[Delivery]") -> Delivery:
+        """The next delivery. Raises ApiError when the engine says nothing in time."""
+        left = self._deadline + _PATIENCE - time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, left)):
+                return await deliveries.get()
+        except TimeoutError:
+            raise failure(Finish.DEADLINE) from None
+
+    def counts(self, delivery: Delivery) -> bool:
+        """Counts a delivery; False where it only says that a sequence has started. Raises ApiError for a failed one."""
+        output = delivery.output
+        if self._tracker is None:
+            raise RuntimeError("nothing was handed in")
+        if output.started:
+            self._tracker.started(delivery.at)
+            return False
+        if output.finish is not None and output.finish not in (Finish.STOP, Finish.LENGTH):
+            raise failure(output.finish)
+        return True
+
+    def token(self, delivery: Delivery, tokens: int = 1) -> None:
+        """A choice got tokens."""
+        if self._tracker is not None and tokens:
+            self._tracker.token(delivery.index, delivery.at)
+            self._record.completion_tokens = (self._record.completion_tokens or 0) + tokens
+
+    def served(self) -> None:
+        """The answer is whole."""
+        self._loaded.loop.served(time.monotonic() - self._record.arrival)
 
 
 class Run:
@@ -30,39 +94,20 @@ class Run:
         """One choice for each wish, in the same order. Raises ApiError 503 when there is no room."""
         self._loaded = loaded
         self._choices = choices
+        self._inside = Inside(service, loaded, record, wishes)
         self._deliveries: asyncio.Queue[Delivery] = asyncio.Queue()
-        self._record = record
-        self._deadline = max((wish.deadline or 0.0 for wish in wishes), default=0.0)
-        try:
-            self._tickets = loaded.loop.submit(wishes, self._deliveries.put_nowait)
-        except QueueFullError as why:
-            raise ApiError(503, f"the queue is full: {why}", code="queue_full", retry_after=why.retry_after) from None
-        except EngineDeadError as why:
-            raise ApiError(503, f"the engine has stopped: {why}", code="engine_dead", retry_after=10) from None
-        record.prompt_tokens = sum(len(wish.prompt) for wish in wishes[:: max(1, _copies(wishes))])
-        record.completion_tokens = 0
-        most = sum(wish.params.max_tokens for wish in wishes)
-        self._tracker = Tracker(service.metrics, record.arrival, most, record.prompt_tokens)
-        record.tracker = self._tracker
+        self._tickets = self._inside.submit(wishes, self._deliveries)
 
     async def pieces(self) -> AsyncGenerator[Pieces, None]:
         """What the choices get, as it comes. Raises ApiError when one of them cannot be finished."""
         try:
             while any(choice.finish is None for choice in self._choices):
-                batch = self._take(await self._next())
+                batch = self._take(await self._inside.next(self._deliveries))
                 if batch:
                     yield batch
-            self._loaded.loop.served(time.monotonic() - self._record.arrival)
+            self._inside.served()
         finally:
             self._loaded.loop.abort(self._tickets)
-
-    async def _next(self) -> Delivery:
-        left = self._deadline + _PATIENCE - time.monotonic()
-        try:
-            async with asyncio.timeout(max(0.0, left)):
-                return await self._deliveries.get()
-        except TimeoutError:
-            raise _failure(Finish.DEADLINE) from None
 
     def _take(self, first: Delivery) -> Pieces:
         """Everything that has been delivered by now."""
@@ -76,20 +121,14 @@ class Run:
         return batch
 
     def _feed(self, delivery: Delivery) -> Piece | None:
-        output = delivery.output
-        if output.started:
-            self._tracker.started(delivery.at)
-            return None
         choice = self._choices[delivery.index]
-        if choice.finish is not None:
+        if choice.finish is not None and not delivery.output.started:
             return None
-        piece = choice.feed(output)
-        if piece.tokens:
-            self._tracker.token(delivery.index, delivery.at)
-            self._record.completion_tokens = (self._record.completion_tokens or 0) + piece.tokens
-        if piece.finish is not None and piece.finish not in (Finish.STOP, Finish.LENGTH):
-            raise _failure(piece.finish)
-        if piece.finish is not None and output.finish is None:  # a stop string: the engine does not know of it
+        if not self._inside.counts(delivery):
+            return None
+        piece = choice.feed(delivery.output)
+        self._inside.token(delivery, piece.tokens)
+        if piece.finish is not None and delivery.output.finish is None:  # a stop string: the engine does not know of it
             self._loaded.loop.abort([self._tickets[delivery.index]])
         return piece
 
@@ -100,7 +139,8 @@ def _copies(wishes: Sequence[Wish]) -> int:
     return sum(1 for wish in wishes if wish.prompt is first)
 
 
-def _failure(finish: Finish) -> ApiError:
+def failure(finish: Finish) -> ApiError:
+    """What a sequence that did not end well means for its request."""
     if finish is Finish.NON_FINITE:
         return ApiError(500, "the model's output for this request is not finite", code="non_finite_logits")
     if finish is Finish.DEADLINE:

@@ -12,6 +12,7 @@ MAX_STOPS = 4
 MAX_STOP_CHARACTERS = 200
 MAX_LOGPROBS = 20
 MAX_MESSAGES = 1000
+MAX_BIASES = 1024
 MAX_SALT_CHARACTERS = 256
 MAX_TIMEOUT = 3600.0  # seconds
 
@@ -51,7 +52,13 @@ class Generation(BaseModel):
     """The request's class while it waits."""
     cache_salt: Annotated[str, Field(max_length=MAX_SALT_CHARACTERS)] = ""
     """Prompts share what was computed for equal beginnings only where their salts are equal."""
-    logit_bias: dict[str, float] | None = None
+    logit_bias: Annotated[dict[str, Annotated[float, Field(ge=-100, le=100)]], Field(max_length=MAX_BIASES)] | None = (
+        None
+    )
+    num_beams: Annotated[int, Field(ge=1, le=MAX_N)] | None = None
+    """Beams of a beam search; its texts depend on no chance."""
+    length_penalty: Annotated[float, Field(ge=0, le=3)] = 1.0
+    """Beams are compared by log-probability / length ** this."""
 
     @field_validator("stop", mode="before")
     @classmethod
@@ -70,11 +77,15 @@ class Generation(BaseModel):
                 raise ValueError(f"a stop string has 1 to {MAX_STOP_CHARACTERS} characters, this one {len(stop)}")
         return stops
 
-    @field_validator("logit_bias")
-    @classmethod
-    def _no_bias(cls, bias: dict[str, float] | None) -> None:
-        if bias:
-            raise ValueError("logit_bias is not supported; leave it out")
+    @model_validator(mode="after")
+    def _beams_are_whole_texts(self) -> Self:
+        if self.num_beams is None:
+            return self
+        if self.stream:
+            raise ValueError("num_beams cannot be streamed: a beam search knows its text at the end; leave stream out")
+        if self.num_beams < (self.n or 1):
+            raise ValueError(f"num_beams {self.num_beams} must be at least n {self.n or 1}")
+        return self
 
 
 class CompletionRequest(Generation):
@@ -84,18 +95,28 @@ class CompletionRequest(Generation):
     """A text, texts, token ids, or several lists of them; checked where it is read."""
     echo: bool = False
     logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
-    best_of: int | None = None
+    best_of: Annotated[int, Field(ge=1, le=MAX_N)] | None = None
+    """Texts that are written; the n of them whose tokens are likeliest on average are the answer."""
     suffix: str | None = None
 
     @model_validator(mode="after")
     def _only_what_is_supported(self) -> Self:
         if self.suffix:
             raise ValueError("suffix is not supported; leave it out")
-        if self.best_of is not None and self.best_of != (self.n or 1):
-            raise ValueError(f"best_of {self.best_of} is not supported unless it equals n {self.n or 1}")
+        if self.best_of is not None and self.best_of < (self.n or 1):
+            raise ValueError(f"best_of {self.best_of} must be at least n {self.n or 1}")
+        if self.copies > (self.n or 1) and (self.stream or self.num_beams):
+            raise ValueError("best_of above n cannot be streamed, nor searched with beams; leave one of them out")
+        if self.num_beams and self.logprobs is not None:
+            raise ValueError("logprobs are not told for beams; leave one of them out")
         if self.max_tokens == 0 and not self.echo:
             raise ValueError("max_tokens 0 generates nothing: write at least 1, or set echo")
         return self
+
+    @property
+    def copies(self) -> int:
+        """Texts that are written for each prompt."""
+        return max(self.n or 1, self.best_of or 1)
 
 
 class TextPart(BaseModel):
@@ -145,6 +166,8 @@ class ChatRequest(Generation):
             raise ValueError("tools are not supported; leave them out")
         if self.response_format and self.response_format.get("type") != "text":
             raise ValueError("response_format other than {'type': 'text'} is not supported; leave it out")
+        if self.num_beams and self.logprobs:
+            raise ValueError("logprobs are not told for beams; leave one of them out")
         if self.top_logprobs is not None and not self.logprobs:
             raise ValueError("top_logprobs needs logprobs: true")
         if self.max_tokens == 0:

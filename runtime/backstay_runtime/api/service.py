@@ -27,6 +27,8 @@ class Loaded:
     max_model_len: int
     created: int
     """Unix seconds of loading."""
+    eos: frozenset[int] = frozenset()
+    """Tokens that end a text."""
 
 
 class Service:

@@ -30,6 +30,8 @@ class SamplingParams:
     prompt_logprobs: bool = False
     """Report the same for each token of the prompt but the first."""
     ignore_eos: bool = False
+    bias: tuple[tuple[int, float], ...] = ()
+    """(token, what is added to its logit), after the penalties."""
     min_tokens: int = 0
     """End-of-text tokens are not chosen before this many tokens."""
 
@@ -37,6 +39,11 @@ class SamplingParams:
     def greedy(self) -> bool:
         """Whether the likeliest token is chosen."""
         return self.temperature <= GREEDY_BELOW
+
+    @property
+    def plain(self) -> bool:
+        """Whether the likeliest token of the model's own logits is chosen."""
+        return self.greedy and not self.penalised and not self.bias
 
     @property
     def penalised(self) -> bool:

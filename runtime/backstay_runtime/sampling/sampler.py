@@ -43,7 +43,7 @@ def pick(logits: torch.Tensor, rows: Sequence[Row]) -> list[Picked]:
             picked.append(Picked(token=0, finite=False))
             continue
         token = likeliest[number]
-        if not row.params.greedy or row.params.penalised or row.forbidden:
+        if not row.params.plain or row.forbidden:
             token = _pick_one(logits[number], row)
         wanted = row.params.logprobs
         logprob = None if wanted is None else token_logprobs(logits[number : number + 1], [token], wanted)[0]
@@ -73,6 +73,10 @@ def _pick_one(logits: torch.Tensor, row: Row) -> int:
     params = row.params
     if params.penalised:
         logits = penalise(logits, row)
+    if params.bias:
+        index = torch.tensor([token for token, _ in params.bias], device=logits.device)
+        added = torch.tensor([value for _, value in params.bias], device=logits.device, dtype=logits.dtype)
+        logits = logits.index_add(0, index, added)
     if row.forbidden:
         logits = logits.index_fill(0, torch.tensor(sorted(row.forbidden), device=logits.device), float("-inf"))
     if params.greedy:

@@ -30,6 +30,7 @@ def test_what_is_no_http_gets_the_error_object(server: Server, content: bytes) -
     assert error_of(answer)["code"] == "invalid_http"
 
 
+@pytest.mark.case("I37")
 def test_headers_without_an_end_are_refused_while_they_come(server: Server) -> None:
     began = time.monotonic()
     endless = b"GET /v1/models HTTP/1.1\r\nhost: a\r\nx-large: " + b"a" * 2_000_000
@@ -58,6 +59,7 @@ def test_a_kept_connection_serves_many_requests(server: Server) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.case("I23")
 def test_who_closes_the_socket_frees_the_cache(server: Server, stream: bool) -> None:
     cancelled = server.value("backstay_requests_in_flight")
     content = json.dumps({**LONG, "stream": stream}).encode()
@@ -78,6 +80,7 @@ def wait_for(condition: Any, patience: float = 20.0) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.case("I41")
 def test_one_slow_reader_does_not_hold_up_the_others(server: Server) -> None:
     content = json.dumps({**LONG, "max_tokens": 4000, "stream": True}).encode()
     head = f"POST /v1/completions HTTP/1.1\r\nhost: a\r\ncontent-length: {len(content)}\r\n\r\n".encode()

@@ -54,6 +54,7 @@ async def test_a_part_that_is_no_text_is_refused_by_name(here: Place) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.case("I17")
 async def test_logprobs_of_byte_tokens_have_a_name_and_bytes(here: Place, stream: bool) -> None:
     asked = {"messages": MESSAGES, "max_tokens": 20, "logprobs": True, "top_logprobs": 3}
     answer = await here.chat(**asked, stream=stream)
@@ -72,6 +73,7 @@ async def test_logprobs_of_byte_tokens_have_a_name_and_bytes(here: Place, stream
     assert any(entry["token"].startswith("bytes:") for entry in content)
 
 
+@pytest.mark.case("I15")
 async def test_a_template_error_is_the_clients_and_the_next_chat_is_answered(here: Place) -> None:
     before = (await here.chat(messages=MESSAGES, max_tokens=5)).json()["choices"]
     answer = await here.chat(messages=[{"role": "nobody", "content": "Hi"}])

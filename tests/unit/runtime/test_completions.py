@@ -63,6 +63,7 @@ async def test_choices_with_one_seed_differ_and_come_again(here: Place) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.case("I1", "I3")
 async def test_a_stream_joins_to_the_answer(here: Place, seed: int) -> None:
     asked = {"prompt": prompt(seed, 5), "max_tokens": 40, "seed": seed, "temperature": 1.0, "n": 2}
     whole = (await here.complete(**asked)).json()
@@ -85,6 +86,7 @@ async def stop_cases(here: Place) -> tuple[str, str]:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("many", [1, 2])
+@pytest.mark.case("I1", "I3")
 async def test_a_stop_string_ends_the_text_before_it(here: Place, stream: bool, many: int) -> None:
     text, stop = await stop_cases(here)
     asked: dict[str, Any] = {"prompt": "stop", "max_tokens": 40, "temperature": 1.0, "seed": 3, "n": many, "stop": stop}
@@ -107,6 +109,7 @@ async def test_tokens_after_a_stop_string_are_not_counted(here: Place) -> None:
     assert usage["completion_tokens"] < 40
 
 
+@pytest.mark.case("I45")
 async def test_a_text_ends_at_the_end_of_the_context_with_length(here: Place) -> None:
     body = (await here.complete(prompt=prompt(0, MAX_MODEL_LEN - 5), max_tokens=50)).json()
     assert body["usage"]["completion_tokens"] == 5
@@ -151,6 +154,7 @@ async def test_an_echo_can_be_streamed(here: Place) -> None:
     assert joined == pytest.approx(whole["logprobs"]["token_logprobs"])
 
 
+@pytest.mark.case("I45")
 async def test_an_end_token_ends_the_text_and_is_not_part_of_it(here: Place) -> None:
     asked = {"prompt": "abc", "max_tokens": 100, "temperature": 3.0, "seed": 1, "ignore_eos": False, "logprobs": 1}
     choice = (await here.complete(**asked)).json()["choices"][0]

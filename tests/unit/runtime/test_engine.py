@@ -21,6 +21,7 @@ def test_together_each_gets_what_it_gets_alone(folder: Path) -> None:
     assert [tokens(found[number]) for number in numbers] == [alone(folder, one) for one in prompts]
 
 
+@pytest.mark.case("I31")
 def test_with_too_little_cache_all_finish_with_the_same_tokens_and_none_twice(folder: Path) -> None:
     """12 blocks for 8 sequences that need 8 each: they are put back and computed again, many times."""
     prompts = [prompt(seed, 6 + seed) for seed in range(8)]
@@ -33,6 +34,7 @@ def test_with_too_little_cache_all_finish_with_the_same_tokens_and_none_twice(fo
     assert engine.scheduler.pool.used == 0
 
 
+@pytest.mark.case("I33")
 def test_a_seeded_request_draws_the_same_alone_and_beside_others(folder: Path) -> None:
     seeded = replace(SAMPLED, seed=7)
     wanted = alone(folder, prompt(0, 9), seeded)

@@ -58,18 +58,19 @@ def check_error(answer: Any, status: int, code: str, param: str | None = None) -
         ({"prompt": "a", "n": 9}, "n"),
         ({"prompt": "a", "n": True}, "n"),
         ({"prompt": "a", "logprobs": 21}, "logprobs"),
-        ({"prompt": "a", "best_of": 4}, None),
+        ({"prompt": "a", "best_of": 9}, "best_of"),
         ({"prompt": "a", "stop": ["a"] * 5}, "stop"),
         ({"prompt": "a", "stop": ["a" * 201]}, "stop"),
         ({"prompt": "a", "stop": [""]}, "stop"),
         ({"prompt": "a", "stop": 5}, "stop"),
         ({"prompt": "a", "seed": 2**64}, "seed"),
-        ({"prompt": "a", "logit_bias": {"1": 5}}, "logit_bias"),
+        ({"prompt": "a", "logit_bias": {"a": 5}}, "logit_bias"),
         ({"prompt": "a", "suffix": "b"}, None),
         ({"prompt": "a", "timeout": 0}, "timeout"),
         ({"prompt": "a", "stream_options": 5}, "stream_options"),
     ],
 )
+@pytest.mark.case("I9", "I39")
 async def test_a_wrong_field_is_named_and_the_next_request_is_served(
     here: Place, body: dict[str, Any], param: str | None
 ) -> None:
@@ -79,10 +80,12 @@ async def test_a_wrong_field_is_named_and_the_next_request_is_served(
     assert (await here.complete(prompt="a", max_tokens=1)).status_code == 200
 
 
+@pytest.mark.case("I9")
 async def test_a_prompt_of_spaces_is_a_prompt(here: Place) -> None:
     assert (await here.complete(prompt="  \n", max_tokens=1)).status_code == 200
 
 
+@pytest.mark.case("I11")
 async def test_a_prompt_that_is_too_long_says_most_and_given_before_it_costs_anything(here: Place) -> None:
     answer = await here.complete(prompt=[1] * 128, max_tokens=1)
     message = check_error(answer, 400, "context_length_exceeded", "prompt")
@@ -113,6 +116,7 @@ async def test_unknown_paths_and_methods_have_the_error_object_too(here: Place) 
         (b'{"prompt": ' + b"9" * 5000 + b"}", "invalid_json"),
     ],
 )
+@pytest.mark.case("I13")
 async def test_a_malformed_body_is_the_clients_fault(here: Place, body: bytes, code: str) -> None:
     answer = await here.client.post("/v1/completions", content=body)
     assert answer.status_code == 400
@@ -124,6 +128,7 @@ async def test_a_malformed_body_is_the_clients_fault(here: Place, body: bytes, c
     body=st.binary(max_size=60)
     | st.text(max_size=30).map(lambda text: json.dumps({"model": text, "prompt": "a"}).encode())
 )
+@pytest.mark.case("I7")
 async def test_whatever_bytes_come_the_error_is_json(body: bytes, folder: Path) -> None:
     async with place(folder, loaded=False) as one:
         answer = await one.client.post("/v1/completions", content=body)
@@ -131,6 +136,7 @@ async def test_whatever_bytes_come_the_error_is_json(body: bytes, folder: Path) 
         assert answer.json()["error"]["message"]
 
 
+@pytest.mark.case("I35")
 async def test_half_a_surrogate_pair_is_named_with_its_place(here: Place) -> None:
     answer = await here.client.post("/v1/completions", content=b'{"prompt": "ab\\ud800"}')
     assert "prompt: character 2" in check_error(answer, 400, "invalid_unicode", "prompt")
@@ -152,6 +158,7 @@ async def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(h
     check_error(await here.client.post("/v1/completions", content=chunks()), 413, "body_too_large")
 
 
+@pytest.mark.case("I37")
 async def test_too_many_headers_are_refused(here: Place) -> None:
     answer = await here.client.get("/v1/models", headers={f"x-{place}": "a" for place in range(120)})
     check_error(answer, 431, "too_many_headers")
@@ -187,6 +194,7 @@ async def test_a_request_of_more_sequences_than_fit_is_taken_whole_or_not_at_all
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.case("I45")
 async def test_a_deadline_is_an_error_and_not_a_short_answer(folder: Path, stream: bool) -> None:
     async with place(folder, max_sequences=1) as one:
         before = asyncio.ensure_future(one.complete(prompt="a", max_tokens=120))
@@ -247,6 +255,7 @@ async def test_an_engine_that_fails_every_step_is_dead_and_says_so(folder: Path)
 
 
 @pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.case("I23")
 async def test_who_hangs_up_frees_the_cache_within_two_steps(folder: Path, stream: bool) -> None:
     async with place(folder) as one:
         steps = 0
@@ -273,10 +282,11 @@ async def test_who_hangs_up_frees_the_cache_within_two_steps(folder: Path, strea
         assert one.value("backstay_kv_blocks_used") == 0
 
 
+@pytest.mark.case("I25")
 async def test_after_many_hang_ups_nothing_is_left(folder: Path) -> None:
-    async with place(folder, max_sequences=4, queue_length=400) as one:
+    async with place(folder, max_sequences=4, queue_length=4000) as one:
         connections = []
-        for number in range(200):
+        for number in range(1000):
             body = {
                 "prompt": "ab",
                 "max_tokens": 30,

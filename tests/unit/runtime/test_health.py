@@ -90,6 +90,7 @@ async def test_a_model_whose_numbers_are_not_finite_never_becomes_ready(tmp_path
         assert "non_finite_logits" in answer.json()["error"]["message"]
 
 
+@pytest.mark.case("I21")
 async def test_a_step_that_hangs_turns_readiness_and_then_liveness(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +120,7 @@ async def test_a_step_that_hangs_turns_readiness_and_then_liveness(
         assert (await one.client.get("/healthz")).status_code == 200
 
 
+@pytest.mark.case("I43")
 async def test_metrics_are_what_a_prometheus_server_reads(folder: Path) -> None:
     async with place(folder) as one:
         await one.complete(prompt="a", max_tokens=5)
@@ -130,6 +132,7 @@ async def test_metrics_are_what_a_prometheus_server_reads(folder: Path) -> None:
         assert {sample.labels["digest"] for family in ours for sample in family.samples} == {IDENTITY.digest}
 
 
+@pytest.mark.case("I27")
 async def test_a_scanner_adds_no_series(folder: Path) -> None:
     async with place(folder) as one:
         before = {line.rpartition(" ")[0] for line in (await one.client.get("/metrics")).text.splitlines()}

@@ -32,6 +32,7 @@ def test_the_longest_known_beginning_is_found() -> None:
     assert find(index, [3, 4]) == []
 
 
+@pytest.mark.case("I29")
 def test_another_model_or_another_salt_finds_nothing() -> None:
     index = PrefixIndex()
     add(index, [1, 2], [7])

@@ -70,10 +70,12 @@ def test_any_logits_and_settings_draw_a_token_that_exists(
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1e-9, 1e-5])
+@pytest.mark.case("I19")
 def test_a_temperature_next_to_nothing_is_greedy(temperature: float) -> None:
     assert pick(LOGITS * 1e4, 0.999999, temperature=temperature) == 0
 
 
+@pytest.mark.case("I19")
 def test_a_small_temperature_with_large_logits_gives_finite_probabilities() -> None:
     logits = torch.tensor([1e4, -1e4, 9.99e3])
     _, probabilities = sampler.candidates(logits, SamplingParams(max_tokens=1, temperature=1e-4))

@@ -24,6 +24,7 @@ def pieces(tokenizer: Tokenizer, ids: list[int]) -> list[str]:
 
 
 @given(text=st.text())
+@pytest.mark.case("I5")
 def test_any_text_comes_out_as_it_went_in_without_half_a_character(text: str, tokenizer: Tokenizer) -> None:
     shown = pieces(tokenizer, list(text.encode()))
     assert "".join(shown) == text
@@ -33,6 +34,7 @@ def test_any_text_comes_out_as_it_went_in_without_half_a_character(text: str, to
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(ids=st.lists(st.integers(0, 257), max_size=60))
+@pytest.mark.case("I5")
 def test_any_tokens_join_to_the_text_of_all_of_them(ids: list[int], tokenizer: Tokenizer) -> None:
     assert "".join(pieces(tokenizer, ids)) == tokenizer.decode(ids)
 
@@ -92,6 +94,7 @@ def test_a_stop_string_cuts_a_stream_where_it_cuts_the_text(text: str, one: str,
 
 
 @given(short, st.lists(stop, min_size=1, max_size=4))
+@pytest.mark.case("I1")
 def test_no_part_of_a_stop_string_is_ever_shown(text: str, stops: list[str]) -> None:
     """Character by character: the shortest pieces are the hardest."""
     shown, was_stopped = stopped(text, stops, [1] * len(text))
@@ -102,6 +105,7 @@ def test_no_part_of_a_stop_string_is_ever_shown(text: str, stops: list[str]) -> 
         assert joined == text
 
 
+@pytest.mark.case("I47")
 def test_text_held_for_a_stop_string_is_shown_when_the_text_ends() -> None:
     assert stopped("abc", ["cd"], [1, 1, 1])[0] == ["a", "b", "", "", "c"]
 
@@ -119,6 +123,7 @@ def test_a_chat_is_written_in_the_models_form(folder: Path) -> None:
     assert template.render(MESSAGES) == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
 
 
+@pytest.mark.case("I15")
 def test_after_a_template_error_the_same_chat_gives_the_same_prompt(folder: Path) -> None:
     template = load_template(folder)
     assert template is not None
