@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 from backstay_contract.manifest import EvaluationItem, Measurement, RecordedBaseline, describe
-from backstay_contract.metric import KINDS, MetricName
+from backstay_contract.metric import KINDS, PERPLEXITY_TOLERANCE, MetricName
 from backstay_contract.profile import HardwareProfile
 from pydantic import TypeAdapter, ValidationError
 
@@ -49,6 +49,8 @@ def _baseline(name: MetricName, value: float, tolerance: float | None) -> Record
         "unit": KINDS[name].unit,
         "measured": Measurement(method="declared"),
     }
+    if tolerance is None and name is MetricName.PERPLEXITY:
+        tolerance = PERPLEXITY_TOLERANCE
     if tolerance is not None:
         fields["tolerance"] = tolerance
     try:

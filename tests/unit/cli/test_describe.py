@@ -115,6 +115,11 @@ def test_baselines_have_their_metrics_units_and_tolerances() -> None:
     assert (errors.unit, errors.tolerance, errors.measured.method) == ("fraction", 2.0, "declared")
 
 
+def test_a_perplexity_tolerates_less_than_the_others_unless_it_is_said() -> None:
+    recorded = [qualification.baselines(["perplexity=14"], given) for given in ([], ["perplexity=1.5"])]
+    assert [found[MetricName.PERPLEXITY].tolerance for found in recorded] == [1.1, 1.5]
+
+
 @pytest.mark.parametrize(
     ("values", "tolerances", "word"),
     [
