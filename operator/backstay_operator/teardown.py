@@ -6,6 +6,7 @@ alone, or let go of.
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -24,6 +25,8 @@ from backstay_operator.kinds import Kind
 from backstay_operator.observe import children as reading
 from backstay_operator.observe.children import Children
 from backstay_operator.resource import Resource
+
+log = logging.getLogger(__name__)
 
 PODS_SECONDS = 45.0
 """How long the pods may take before the Services go, too. Longer requests still end with their pod, unrouted."""
@@ -50,14 +53,29 @@ class Teardown:
             return None
         since = self._since.setdefault(resource.owner.uid, now)
         await self._say(resource)
-        children = await reading.read(self._client, resource.owner)
-        if keeps_children(resource):
-            await self._orphan(resource, children)
-        elif await self._end(resource, children, (now - since).total_seconds()):
+        if await self._children_left(resource, (now - since).total_seconds()):
             return POLL_SECONDS
         await self._let_go(resource)
         self._since.pop(resource.owner.uid, None)
         return None
+
+    async def _children_left(self, resource: Resource, seconds: float) -> bool:
+        """Lets the children go, or ends them; True while their pods are waited for.
+
+        Without rights on them, as in a namespace that is deleted together with the operator's Role, they are left to
+        the garbage collector: holding the resource would help nobody.
+        """
+        try:
+            children = await reading.read(self._client, resource.owner)
+            if keeps_children(resource):
+                await self._orphan(resource, children)
+                return False
+            return await self._end(resource, children, seconds)
+        except ApiError as error:
+            if not error.forbidden:
+                raise
+            log.warning("%s: its children are left to the garbage collector: %s", resource.owner.name, error)
+            return False
 
     async def _end(self, resource: Resource, children: Children, seconds: float) -> bool:
         """Ends the children; True while the pods are waited for.

@@ -8,6 +8,9 @@ from backstay_operator.kinds import Kind
 from backstay_operator.queue import Key
 
 RESOURCE = ("namespace", "name")
+CONDITIONS = ("Ready", "Progressing", "Verified", "Degraded", "MetricsAvailable", "Reconciling", "Stalled")
+"""The conditions that are shown."""
+TRUTHS = {"True": 1, "False": 0, "Unknown": -1}
 
 
 class Telemetry:
@@ -39,6 +42,9 @@ class Telemetry:
         self.attempts = Counter("backstay_attempts", "Attempts that ended.", ("outcome",), registry=to)
         self.phase = Gauge("backstay_phase", "1 for the resource's present phase.", (*RESOURCE, "phase"), registry=to)
         self.ready = Gauge("backstay_ready_replicas", "Ready pods of the active colour.", RESOURCE, registry=to)
+        self.condition = Gauge(
+            "backstay_condition", "1: True; 0: False; -1: unknown, or not there.", (*RESOURCE, "condition"), registry=to
+        )
         by_metric = (*RESOURCE, "metric")
         self.value = Gauge("backstay_metric_value", "The judged estimate.", by_metric, registry=to)
         self.limit = Gauge("backstay_metric_limit", "The limit, in the metric's unit.", by_metric, registry=to)
@@ -56,6 +62,9 @@ class Telemetry:
         for phase in Phase:
             self.phase.labels(*key, phase).set(phase is now.phase)
         self.ready.labels(*key).set(now.ready_replicas)
+        truths = {condition.type: TRUTHS[condition.status] for condition in now.conditions}
+        for type_ in CONDITIONS:
+            self.condition.labels(*key, type_).set(truths.get(type_, TRUTHS["Unknown"]))
         for verdict in now.verdicts:
             self._show_verdict(key, verdict)
         attempt = now.attempt
@@ -80,5 +89,6 @@ class Telemetry:
     def forget(self, key: Key) -> None:
         """The resource is gone: its series end."""
         labels = dict(zip(RESOURCE, key, strict=True))
-        for gauge in (self.phase, self.ready, self.value, self.limit, self.samples, self.evalue, self.verdict):
+        by_resource = (self.phase, self.ready, self.condition)
+        for gauge in (*by_resource, self.value, self.limit, self.samples, self.evalue, self.verdict):
             gauge.remove_by_labels(labels)

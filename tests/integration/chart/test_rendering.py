@@ -97,6 +97,8 @@ class TestValues:
             ("--set=models.networkPolicy.clients[0].cidr=10.0.0.0/8", "models/networkPolicy/clients/0"),
             ("--set=models.podMonitor.interval=0s", "models/podMonitor/interval"),
             ("--set=models.prometheusRule.labels.a=1", "models/prometheusRule/labels/a"),
+            ("--set=networkPolicy.clients[0].cidr=10.0.0.0/8", "networkPolicy/clients/0"),
+            ("--set-string=rbac.releaseEverywhere=no", "rbac/releaseEverywhere"),
         ],
     )
     def test_a_wrong_value_is_refused_with_its_name(self, helm: Path, option: str, field: str) -> None:
@@ -290,6 +292,15 @@ class TestRights:
         deployment = next(o for o in objects if o["kind"] == "Deployment")
         assert environment(deployment["spec"]["template"]["spec"])["BACKSTAY_WATCH_NAMESPACES"] == "one,two"
 
+    def test_a_namespace_that_is_deleted_with_its_role_can_be_let_go_where_that_is_wanted(self, helm: Path) -> None:
+        objects = render(helm, "--set=watchNamespaces={one},rbac.releaseEverywhere=true")
+
+        assert allowed(objects["ClusterRole", "backstay-let-go"]) == {
+            ("backstay.dev", "modeldeployments", "get"),
+            ("backstay.dev", "modeldeployments", "patch"),
+        }
+        assert ("ClusterRole", "backstay-let-go") not in render(helm, "--set=rbac.releaseEverywhere=true")
+
 
 class TestSecret:
     def test_two_installations_have_two_keys(self, helm: Path) -> None:
@@ -307,6 +318,30 @@ class TestSecret:
         objects = list(yaml.safe_load_all((ROOT / "manifests" / "install.yaml").read_text()))
 
         assert "Secret" not in {item["kind"] for item in objects}
+
+
+class TestOperatorsOwn:
+    def test_a_disruption_budget_is_there_only_over_several_pods_and_never_holds_up_a_drain(self, helm: Path) -> None:
+        assert ("PodDisruptionBudget", "backstay") not in render(helm)
+        budget = render(helm, "--set=replicas=2")["PodDisruptionBudget", "backstay"]["spec"]
+
+        assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+        assert ("PodDisruptionBudget", "backstay") not in render(
+            helm, "--set=replicas=2,podDisruptionBudget.enabled=false"
+        )
+
+    def test_a_network_policy_is_made_where_it_is_wanted_and_names_the_ports_that_there_are(self, helm: Path) -> None:
+        assert ("NetworkPolicy", "backstay") not in render(helm)
+        objects = render(
+            helm,
+            "--set=networkPolicy.enabled=true",
+            "--set=networkPolicy.clients[0].namespaceSelector.matchLabels.team=monitoring",
+        )
+        (rule,) = objects["NetworkPolicy", "backstay"]["spec"]["ingress"]
+
+        opened = {port["containerPort"] for port in operator_pod(objects)["containers"][0]["ports"]}
+        assert {port["port"] for port in rule["ports"]} == opened
+        assert rule["from"] == [{"namespaceSelector": {"matchLabels": {"team": "monitoring"}}}]
 
 
 class TestOptionalParts:
@@ -329,8 +364,24 @@ class TestOptionalParts:
         alerts = {alert["alert"]: alert for alert in rule["spec"]["groups"][0]["rules"]}
 
         assert 'job="backstay-metrics", namespace="ops"' in alerts["BackstayOperatorDown"]["expr"]
-        summary = alerts["BackstayNeedsAPerson"]["annotations"]["summary"]
-        assert summary == "ModelDeployment {{ $labels.namespace }}/{{ $labels.name }} is {{ $labels.phase }}"
+        summary = alerts["BackstayNotReady"]["annotations"]["summary"]
+        assert summary == "ModelDeployment {{ $labels.namespace }}/{{ $labels.name }} has no ready pod"
+
+    def test_the_operators_own_alerts_name_the_resource_and_no_digest_so_that_none_is_taken_for_a_breach(
+        self, helm: Path
+    ) -> None:
+        rule = render(helm, f"--api-versions={self.MONITORING[1]}")["PrometheusRule", "backstay"]
+        about = [one for one in rule["spec"]["groups"][0]["rules"] if one["alert"] != "BackstayOperatorDown"]
+
+        assert {one["alert"] for one in about} == {
+            "BackstayNeedsAPerson", "BackstayRolledBack", "BackstayDegraded", "BackstayNotReady",
+            "BackstayMetricsUnavailable",
+        }  # fmt: skip
+        for one in about:
+            assert one["expr"].startswith("label_replace(max by (namespace, name) (backstay_")
+            assert one["expr"].endswith('"modeldeployment", "$1", "name", "(.*)")')
+            assert "digest" not in one["labels"]
+            assert "digest" not in one["expr"]
 
     def test_the_monitor_selects_the_metrics_service(self, helm: Path) -> None:
         objects = render(helm, f"--api-versions={self.MONITORING[0]}")

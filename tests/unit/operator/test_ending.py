@@ -150,6 +150,16 @@ async def test_a_child_that_goes_while_it_is_let_go_of_is_no_error(deleted: Any)
     assert await step(deleted, teardown_of(deleted)) is None
 
 
+@pytest.mark.case("T36")
+@pytest.mark.parametrize("verb", ["list", "delete"])
+async def test_without_rights_on_the_children_the_resource_is_let_go_all_the_same(deleted: Any, verb: str) -> None:
+    """As in a namespace that is deleted together with the operator's Role."""
+    denied = ApiError(403, "Forbidden", "no", "fake")
+    deleted.fail = lambda of, kind, _: denied if of == verb and kind is not kinds.MODEL_DEPLOYMENT else None
+    assert await step(deleted, teardown_of(deleted)) is None
+    assert deleted.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["metadata"]["finalizers"] == []
+
+
 async def test_an_owner_that_changed_meanwhile_is_tried_again(deleted: Any) -> None:
     deleted.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["spec"]["deletionPolicy"] = "Orphan"
     changed = ApiError(422, "Invalid", "the server rejected our request due to an error in our request", "fake")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from backstay_contract.evidence import MetricVerdict, VerdictKind
 from backstay_contract.metric import MetricName
-from backstay_contract.status import Attempt, Colour, ModelDeploymentStatus, Phase
+from backstay_contract.status import Attempt, Colour, Condition, ModelDeploymentStatus, Phase
 from backstay_operator import kinds, logs
 from backstay_operator.queue import Key
 from backstay_operator.telemetry import Telemetry
@@ -47,6 +47,21 @@ def test_a_resource_has_one_phase_at_a_time() -> None:
     }
     assert [phase for phase, one in shown.items() if one] == [Phase.SERVING]
     assert value(telemetry, "backstay_ready_replicas", namespace="prod", name="chat") == 2
+
+
+def test_a_condition_that_is_false_is_told_from_one_that_is_not_there() -> None:
+    telemetry = Telemetry()
+    false = Condition(
+        type="MetricsAvailable", status="False", reason="NoData", last_transition_time=NOON, observed_generation=1
+    )
+    telemetry.show(KEY, ModelDeploymentStatus(), ModelDeploymentStatus(conditions=(false,)))
+    shown = {
+        name: value(telemetry, "backstay_condition", namespace="prod", name="chat", condition=name)
+        for name in ("MetricsAvailable", "Stalled")
+    }
+    assert shown == {"MetricsAvailable": 0, "Stalled": -1}
+    telemetry.show(KEY, ModelDeploymentStatus(), ModelDeploymentStatus(conditions=(false.with_(status="True"),)))
+    assert value(telemetry, "backstay_condition", namespace="prod", name="chat", condition="MetricsAvailable") == 1
 
 
 @pytest.mark.case("R84")
