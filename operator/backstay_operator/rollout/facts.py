@@ -7,7 +7,7 @@ from functools import cached_property
 from backstay_contract.evidence import AttemptVerdict, VerdictKind
 from backstay_contract.metric import MetricName
 from backstay_contract.resource import ModelDeploymentSpec
-from backstay_contract.rollout import Promotion
+from backstay_contract.rollout import Promotion, Strategy
 from backstay_contract.status import Attempt, Colour, HistoryEntry, ModelDeploymentStatus, Rejection
 
 from backstay_operator.rollout import revision
@@ -63,7 +63,13 @@ class Facts:
 
     @property
     def candidate_wanted(self) -> int:
-        return candidate_replicas(self.spec, self.active)
+        return candidate_replicas(self.spec, None if self.recreates else self.active)
+
+    @property
+    def recreates(self) -> bool:
+        """The active colour goes down before the candidate comes up."""
+        recreate = self.spec.rollout.strategy is Strategy.RECREATE
+        return recreate and self.active is not None and not self.switched
 
     @property
     def other(self) -> ColourState | None:
@@ -235,6 +241,8 @@ class Facts:
     @property
     def held_too_long(self) -> bool:
         if self.attempt is None or self.attempt.held_since is None or self.attempt.paused_since is not None:
+        if self.recreates and self.attempt.held_since is not None:
+            return True  # nothing serves meanwhile: metrics that are dark keep nothing good up
             return False
         held = (self.now - self.attempt.held_since).total_seconds()
         return held > self.spec.rollout.soak.hold_timeout_seconds

@@ -10,6 +10,7 @@ from backstay_contract.reasons import Reason
 from backstay_contract.status import Colour
 from backstay_judge import EvaluatedItem, Sample
 
+from backstay_operator.rollout.nodes import Nodes
 from backstay_operator.rollout.revision import Source
 
 
@@ -189,5 +190,7 @@ class Observation:
     watch: WatchRound | None = None
     """What the last pass's decision gave back; None after a restart."""
     alerts: tuple[FiringAlert, ...] = ()
+    nodes: Nodes | None = None
+    """None: this pass has no need to know them."""
     default_image: str = ""
     """The runtime image that new revisions get."""
