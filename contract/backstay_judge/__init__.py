@@ -11,17 +11,19 @@ from backstay_judge.accumulate import add, begin
 from backstay_judge.coverage import Coverage
 from backstay_judge.dispersion import dispersion
 from backstay_judge.perplexity import Difference, EvaluatedItem, Round, difference, judge_perplexity, round_of
-from backstay_judge.readings import Counts, PodReading, read_pod, read_pods
+from backstay_judge.readings import COUNTED, Counts, PodReading, read_pod, read_pods
 from backstay_judge.refusal import ReadingError, Refusal, RefusalReason
 from backstay_judge.rounds import ROUND_SERIES, PodRound, judge_rounds, read_rounds
-from backstay_judge.samples import Sample
+from backstay_judge.samples import UP, Sample
 from backstay_judge.sequential import clean_requests_for_pass, log_e_beyond, log_e_within
 from backstay_judge.settings import Limit, Settings, limit_on_requests, limits_on_requests
 from backstay_judge.verdict import judge, overall
 from backstay_judge.wilson import wilson
 
 __all__ = [
+    "COUNTED",
     "ROUND_SERIES",
+    "UP",
     "Counts",
     "Coverage",
     "Difference",

@@ -17,6 +17,7 @@ from backstay_contract.names import Outcome, RuntimeMetric
 from backstay_judge import buckets
 from backstay_judge.buckets import Tally
 from backstay_judge.refusal import ReadingError, Refusal, RefusalReason
+from backstay_judge.rounds import ROUND_SERIES
 from backstay_judge.samples import UP, Sample, check_age, check_up, is_finite, only, same_digest, whole_number
 from backstay_judge.settings import Limit
 
@@ -30,6 +31,18 @@ HISTOGRAMS = {
 }
 """Histograms that have one observation per request, so that their buckets can stand in for the exact count. The one
 of inter-token gaps has many per request, and tokens per second has none: those two have only the exact count."""
+
+COUNTED = (
+    RuntimeMetric.JUDGED,
+    RuntimeMetric.SLOW,
+    RuntimeMetric.FINISHED,
+    f"{RuntimeMetric.REQUEST_SECONDS}_bucket",
+    f"{RuntimeMetric.TTFT_SECONDS}_bucket",
+    RuntimeMetric.EVALUATION_ROUNDS,
+    *ROUND_SERIES,
+    PROCESS_START,
+)
+"""A pod's own series that are read; where a scraper adds `up`, that is read too."""
 
 
 @dataclass(frozen=True)

@@ -2,24 +2,8 @@
 
 from collections.abc import Iterator
 
-from backstay_contract.names import RuntimeMetric
-from backstay_judge import ROUND_SERIES, Sample
+from backstay_judge import COUNTED, Sample
 from prometheus_client import parser
-
-PROCESS_START = "process_start_time_seconds"
-UP = "up"
-
-COUNTED = (
-    RuntimeMetric.JUDGED,
-    RuntimeMetric.SLOW,
-    RuntimeMetric.FINISHED,
-    f"{RuntimeMetric.REQUEST_SECONDS}_bucket",
-    f"{RuntimeMetric.TTFT_SECONDS}_bucket",
-    RuntimeMetric.EVALUATION_ROUNDS,
-    *ROUND_SERIES,
-    PROCESS_START,
-)
-"""Series that evidence is made of."""
 
 
 def samples(text: str, pod: str, timestamp: float) -> tuple[Sample, ...]:

@@ -9,9 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from backstay_judge import Sample
+from backstay_judge import COUNTED, UP, Sample
 
-from backstay_operator.evidence.exposition import COUNTED, UP
 from backstay_operator.http import Answer, Http, HttpError
 
 RANGE_SECONDS = 30
