@@ -9,6 +9,8 @@ from typer.core import TyperGroup
 
 from backstay_cli.commands import convert
 from backstay_cli.commands.ask import abort, pause, promote, resume, retry, rollback
+from backstay_cli.commands.catalog import diff, ls, show
+from backstay_cli.commands.gc import gc
 from backstay_cli.commands.history import history
 from backstay_cli.commands.push import push
 from backstay_cli.commands.render import render
@@ -41,7 +43,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for command in (push, verify, render, status, history, retry, promote, abort, rollback, pause, resume):
+MODELS = (push, verify, ls, show, diff, gc, render)
+RESOURCES = (status, history, retry, promote, abort, rollback, pause, resume)
+for command in (*MODELS, *RESOURCES):
     app.command()(command)
 app.add_typer(convert.app, name="convert")
 

@@ -60,6 +60,14 @@ def location(uri: str) -> Location:
         raise usage(f"uri {error}") from None
 
 
+def place(uri: str) -> Location:
+    """The same for a place that models lie below: it may also be a whole bucket, with an empty prefix."""
+    bucket = uri.removesuffix("/")
+    if bucket.count("/") != 2:
+        return location(uri)
+    return location(f"{bucket}/x")._replace(prefix="")
+
+
 def store(found: Access, where: Location) -> Store:
     """The objects at a location."""
     return Store(found.client(), where, found.endpoint)

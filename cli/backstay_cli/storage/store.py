@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from backstay_contract.location import Location
@@ -23,6 +24,14 @@ class Stored(NamedTuple):
     sha256: str | None
     """Hex digits that its writer recorded, or None."""
     etag: str
+
+
+class Listed(NamedTuple):
+    """An object in a listing."""
+
+    key: str
+    size: int
+    changed_at: datetime
 
 
 class Store:
@@ -58,6 +67,38 @@ class Store:
             if error.code is Exit.NOT_FOUND:
                 return None
             raise
+
+    def at(self, prefix: str) -> "Store":
+        """The objects below another prefix of the bucket."""
+        return Store(self.client, Location(self.location.bucket, prefix), self.endpoint)
+
+    def listed(self) -> list[Listed]:
+        """All objects below the uri, or in the whole bucket where its prefix is empty, by key."""
+        below = f"{self.location.prefix}/" if self.location.prefix else ""
+        with self.told_apart(below):
+            found = list(self.client.list_objects(self.location.bucket, prefix=below, recursive=True))
+        never = datetime.fromtimestamp(0, UTC)
+        return [Listed(str(one.object_name), one.size or 0, one.last_modified or never) for one in found]
+
+    def remove(self, key: str) -> None:
+        """Removes an object; one that is gone already is no error."""
+        with self.told_apart(key):
+            self.client.remove_object(self.location.bucket, key)
+
+    def abandoned(self, before: datetime) -> list[tuple[str, str]]:
+        """Key and id of each unfinished upload below the uri that was begun before a time."""
+        with self.told_apart(self.location.prefix):
+            found = self.client._list_multipart_uploads(self.location.bucket, prefix=self.location.prefix).uploads
+        return [
+            (str(one.object_name), str(one.upload_id))
+            for one in found
+            if one.initiated_time is not None and one.initiated_time < before
+        ]
+
+    def abandon(self, key: str, upload_id: str) -> None:
+        """Gives up an unfinished upload: its parts take no room any more."""
+        with self.told_apart(key):
+            self.client._abort_multipart_upload(self.location.bucket, key, upload_id)
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """All bytes of a file's object, as they are stored."""

@@ -1,0 +1,1 @@
+"""A recorded time judged again: recordings and Prometheus in, verdicts over time out."""
