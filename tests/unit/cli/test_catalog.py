@@ -165,9 +165,9 @@ def test_bytes_are_shown_in_units_of_a_thousand() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "manifest.json").write_bytes(
-        manifests.dump(manifest(evaluation=[{"text": "a", "nll": 2, "tokens": 1}]))
-    )
+    item = EvaluationItem(text="a", nll=2, tokens=1)
+    (tmp_path / "config.json").write_text("{ }")
+    (tmp_path / "manifest.json").write_bytes(manifests.dump(manifest(evaluation=[item])))
     return tmp_path
 
 
