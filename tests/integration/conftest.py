@@ -79,9 +79,11 @@ def operator(
     """Started and healthy."""
     process = OperatorProcess(control_plane, operator_kubeconfig, tmp_path)
     process.start()
-    process.wait_until_healthy()
-    yield process
-    process.kill()
+    try:
+        process.wait_until_healthy()
+        yield process
+    finally:
+        process.kill()
 
 
 @pytest.fixture(scope="session")

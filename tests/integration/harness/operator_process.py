@@ -76,7 +76,7 @@ class OperatorProcess:
         self.process.terminate()
         return self.process.wait(timeout=20)
 
-    def wait_until_healthy(self, seconds: float = 30) -> None:
+    def wait_until_healthy(self, seconds: float = 60) -> None:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self.process is not None and self.process.poll() is not None:
