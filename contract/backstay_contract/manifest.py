@@ -4,7 +4,6 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
@@ -20,6 +19,7 @@ from pydantic import (
 from backstay_contract import digest as digests
 from backstay_contract.base import Document
 from backstay_contract.digest import Digest
+from backstay_contract.measurement import Measurement, content_of
 from backstay_contract.metric import KINDS, PERPLEXITY_TOLERANCE, MetricName, limit_of
 from backstay_contract.names import MANIFEST_FILE
 from backstay_contract.profile import HardwareProfile
@@ -63,25 +63,6 @@ class ModelFile(Document):
     size: Annotated[int, Field(ge=0)]
     """Bytes."""
     sha256: Digest
-
-
-class Measurement(Document):
-    """How a baseline was measured; a number without this is a guess."""
-
-    method: Literal["bench", "live", "declared"]
-    """`bench`: by `backstay bench`; `live`: from a serving revision's metrics; `declared`: written by hand."""
-    samples: Annotated[int, Field(ge=1)] | None = None
-    """Requests (or evaluation tokens) behind the number."""
-    concurrency: Annotated[float, Field(gt=0)] | None = None
-    at: datetime | None = None
-    runtime_version: str | None = None
-    note: str | None = None
-
-    @model_validator(mode="after")
-    def _measured_numbers_have_samples(self) -> "Measurement":
-        if self.method != "declared" and self.samples is None:
-            raise ValueError(f"samples: a baseline measured by {self.method!r} says how many samples it rests on")
-        return self
 
 
 class RecordedBaseline(Document):
@@ -175,6 +156,19 @@ class Manifest(Document):
                 raise ValueError(f"baselines.{metric}.value: 0 {unit} cannot have been measured")
         return baselines
 
+    @model_validator(mode="after")
+    def _baselines_are_of_these_files_and_this_hardware(self) -> "Manifest":
+        for metric, baseline in self.baselines.items():
+            why = baseline.measured.refusal(self.content, self.hardware_profile, None)
+            if why is not None:
+                raise ValueError(f"baselines.{metric}.measured: {why}; measure it again with backstay bench")
+        return self
+
+    @property
+    def content(self) -> str:
+        """Digest of the files alone."""
+        return content_of(self.files)
+
     @property
     def size(self) -> int:
         """Bytes of all files together."""
@@ -185,12 +179,22 @@ class Manifest(Document):
         """Perplexity of the evaluation set as it was recorded; None without a set."""
         return recorded_perplexity(self.evaluation)
 
-    def limits(self) -> dict[MetricName, float]:
-        """The limit of each recorded baseline, in the metric's unit.
+    def unusable(self, runtime_version: str) -> dict[MetricName, str]:
+        """Why baselines must not be used by a runtime of this version."""
+        said = {
+            name: baseline.measured.refusal(self.content, self.hardware_profile, runtime_version)
+            for name, baseline in self.baselines.items()
+        }
+        return {name: why for name, why in said.items() if why is not None}
+
+    def limits(self, runtime_version: str | None = None) -> dict[MetricName, float]:
+        """The limit of each recorded baseline that a runtime of this version may use, in the metric's unit.
 
         An evaluation set is a baseline of perplexity by itself, where none is written down beside it.
         """
-        limits = {name: limit_of(name, b.value, b.tolerance) for name, b in self.baselines.items()}
+        unusable = {} if runtime_version is None else self.unusable(runtime_version)
+        usable = {name: b for name, b in self.baselines.items() if name not in unusable}
+        limits = {name: limit_of(name, b.value, b.tolerance) for name, b in usable.items()}
         recorded = self.recorded_perplexity
         if recorded is not None and MetricName.PERPLEXITY not in limits:
             limits[MetricName.PERPLEXITY] = limit_of(MetricName.PERPLEXITY, recorded, PERPLEXITY_TOLERANCE)

@@ -85,7 +85,9 @@ async def serve(read: Settings) -> int:
     manifest, digest = await asyncio.to_thread(open_model, read.folder, read.digest)
     identity = Identity(read.name or manifest.name, read.version or manifest.version, digest)
     runtime_version = importlib.metadata.version("backstay-runtime")
-    limits = {**manifest.limits(), **read.limits}
+    for metric, why in manifest.unusable(runtime_version).items():
+        _log.warning("baseline %s is not used: it %s", metric, why)
+    limits = {**manifest.limits(runtime_version), **read.limits}
     metrics = Metrics(identity, limits, runtime_version)
     service = Service(identity, metrics, runtime_version=runtime_version, limits=limits)
     ending = Ending(service, read.grace_seconds)

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
-from backstay_contract.manifest import EvaluationItem, Measurement, RecordedBaseline, describe
+from backstay_contract.manifest import EvaluationItem, RecordedBaseline, describe
+from backstay_contract.measurement import Measurement
 from backstay_contract.metric import KINDS, PERPLEXITY_TOLERANCE, MetricName
 from backstay_contract.profile import HardwareProfile
 from pydantic import TypeAdapter, ValidationError

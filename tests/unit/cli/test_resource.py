@@ -12,7 +12,8 @@ from backstay_cli.resource import ask, view
 from backstay_cli.resource.cluster import failure
 from backstay_cli.resource.render import resource, to_yaml
 from backstay_contract.location import Location
-from backstay_contract.manifest import Architecture, Manifest, Measurement, ModelFile, RecordedBaseline
+from backstay_contract.manifest import Architecture, Manifest, ModelFile, RecordedBaseline
+from backstay_contract.measurement import Measurement
 from backstay_contract.metric import KINDS, MetricName
 from backstay_contract.profile import HardwareProfile
 from backstay_contract.resource import parse_spec
@@ -68,7 +69,10 @@ def test_options_are_written_where_they_belong() -> None:
 
 
 def test_baselines_that_the_resource_can_name_are_written_out() -> None:
-    assert rendered()["spec"]["baselines"] == {"p99LatencyMs": {"value": 420.0, "tolerance": 2.0}}
+    assert rendered()["spec"]["baselines"] == {
+        "p99LatencyMs": {"value": 420.0, "tolerance": 2.0},
+        "perplexity": {"value": 14.2, "tolerance": 2.0},
+    }
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9000", "http://localhost:9000", "http://[::1]:9000"])

@@ -14,11 +14,11 @@ from backstay_contract.manifest import (
     EvaluationItem,
     Manifest,
     ManifestError,
-    Measurement,
     ModelFile,
     RecordedBaseline,
     check_path,
 )
+from backstay_contract.measurement import Measurement
 from backstay_contract.metric import KINDS, PERPLEXITY_TOLERANCE, MetricName
 from backstay_contract.profile import HardwareProfile
 from hypothesis import assume, given
