@@ -37,6 +37,10 @@ class Annotation:
     DIGEST = f"{GROUP}/digest"
     MODEL_VERSION = f"{GROUP}/model-version"
     ATTEMPT = f"{GROUP}/attempt"
+    NOTICE = f"{GROUP}/notice"
+    """On an Event: the notice as JSON, as it is sent to those who are notified."""
+    NOTIFIED = f"{GROUP}/notified"
+    """On an Event, with a dash and the sink's name behind it: when that sink got it."""
 
 
 class Port:
@@ -46,6 +50,8 @@ class Port:
     CONTROL = 8081
     HTTP_NAME = "http"
     CONTROL_NAME = "control"
+    GRPC = 8001
+    GRPC_NAME = "grpc"
     SERVICE = 80
 
 
@@ -79,6 +85,8 @@ class Env:
     HOST = "BACKSTAY_HOST"
     PORT = "BACKSTAY_PORT"
     CONTROL_PORT = "BACKSTAY_CONTROL_PORT"
+    GRPC_PORT = "BACKSTAY_GRPC_PORT"
+    """Left out: no gRPC."""
     MAX_MODEL_LEN = "BACKSTAY_MAX_MODEL_LEN"
     MAX_NUM_SEQS = "BACKSTAY_MAX_NUM_SEQS"
     QUEUE_LENGTH = "BACKSTAY_QUEUE_LENGTH"

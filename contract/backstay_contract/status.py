@@ -15,6 +15,7 @@ from backstay_contract.serving import Serving
 
 MAX_REJECTED = 20
 MAX_HISTORY = 10
+MAX_NOTICES = 5
 
 
 class Colour(StrEnum):
@@ -164,6 +165,39 @@ class Degraded(Document):
     since: AwareDatetime
 
 
+class Numbers(Document):
+    """What the judge saw of the metric that decided."""
+
+    metric: MetricName
+    observed: float | None = None
+    limit: float | None = None
+    n: int = 0
+    """Requests that were judged."""
+    k: int = 0
+    """Requests beyond the limit."""
+    e_value: float | None = None
+    """log10 of the e-value against the limit."""
+
+
+class Notice(Document):
+    """Something that people and other systems are told once, remembered until surely told."""
+
+    id: str
+    """The same for the same attempt and transition, whichever operator tells it."""
+    reason: str
+    message: str = ""
+    warning: bool = False
+    at: AwareDatetime
+    attempt: str | None = None
+    revision: str | None = None
+    """Of the attempt, as are digest and version."""
+    digest: Digest | None = None
+    version: str | None = None
+    active_revision: str | None = None
+    previous_revision: str | None = None
+    numbers: Numbers | None = None
+
+
 class Failure(Document):
     """The last thing that went wrong in a candidate's pod."""
 
@@ -214,6 +248,8 @@ class ModelDeploymentStatus(Document):
     degraded: Degraded | None = None
     conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = ()
     last_failure: Failure | None = None
+    notices: Annotated[tuple[Notice, ...], Field(max_length=MAX_NOTICES)] = ()
+    """The latest things that were told as events and notifications."""
 
 
 def parse_status(status: dict[str, Any]) -> ModelDeploymentStatus:

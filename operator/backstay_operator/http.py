@@ -1,4 +1,4 @@
-"""HTTP to pods and to Prometheus: short timeouts, bounded answers, no redirects, no proxies."""
+"""HTTP to pods, to Prometheus and to those who are notified: short timeouts, bounded answers, no redirects."""
 
 import asyncio
 import json
@@ -40,12 +40,13 @@ def _refuse(constant: str) -> float:
 class Http:
     """A pool of connections. `ask` never raises anything but HttpError (and cancellation)."""
 
-    def __init__(self, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(self, timeout: float = TIMEOUT_SECONDS, *, outside: bool = False) -> None:
+        """`outside`: the cluster's proxy and authorities count, as the environment names them."""
         self._timeout = timeout
         self._pool = httpx2.AsyncClient(
             timeout=timeout,
             follow_redirects=False,
-            trust_env=False,
+            trust_env=outside,
             limits=httpx2.Limits(max_connections=256, max_keepalive_connections=32, keepalive_expiry=10),
         )
 

@@ -8,11 +8,14 @@ import asyncio
 import heapq
 import itertools
 import random
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, NamedTuple, TypeVar
 
 BACKOFF_FIRST_SECONDS = 0.5
 BACKOFF_MOST_SECONDS = 60.0
+
+
+K = TypeVar("K", bound=Hashable)
 
 
 class Key(NamedTuple):
@@ -34,26 +37,26 @@ def backoff_seconds(failures: int, chance: float) -> float:
     return most * (0.5 + chance / 2)
 
 
-class Schedule:
+class Schedule(Generic[K]):
     """Due times of keys. Invariant: a key is waiting at most once, and never running twice."""
 
     def __init__(self) -> None:
-        self._due: dict[Key, float] = {}
-        self._heap: list[tuple[float, int, Key]] = []
+        self._due: dict[K, float] = {}
+        self._heap: list[tuple[float, int, K]] = []
         self._order = itertools.count()
-        self._running: set[Key] = set()
-        self._failures: dict[Key, int] = {}
+        self._running: set[K] = set()
+        self._failures: dict[K, int] = {}
 
-    def add(self, key: Key, due: float) -> None:
+    def add(self, key: K, due: float) -> None:
         """The key shall get a pass at that time or sooner."""
         if key not in self._due or due < self._due[key]:
             self._due[key] = due
             heapq.heappush(self._heap, (due, next(self._order), key))
 
-    def take(self, now: float) -> Key | None:
+    def take(self, now: float) -> K | None:
         """The key that has waited longest for a pass due now and is not running; it runs from here on."""
-        later: list[tuple[float, int, Key]] = []
-        taken: Key | None = None
+        later: list[tuple[float, int, K]] = []
+        taken: K | None = None
         while taken is None and self._heap and self._heap[0][0] <= now:
             entry = heapq.heappop(self._heap)
             due, _, key = entry
@@ -70,7 +73,7 @@ class Schedule:
             self._running.add(taken)
         return taken
 
-    def finish(self, key: Key, *, failed: bool, again: float | None, now: float, chance: float) -> None:
+    def finish(self, key: K, *, failed: bool, again: float | None, now: float, chance: float) -> None:
         """The key's pass is over. `again`: seconds until the next one, if one is wanted."""
         self._running.discard(key)
         if failed:
@@ -85,7 +88,7 @@ class Schedule:
         """The earliest time at which a key that is not running is due."""
         return min((due for key, due in self._due.items() if key not in self._running), default=None)
 
-    def failures(self, key: Key) -> int:
+    def failures(self, key: K) -> int:
         """Passes of the key that failed in a row."""
         return self._failures.get(key, 0)
 
@@ -94,17 +97,16 @@ class Schedule:
         return len(self._due)
 
 
-Pass = Callable[[Key], Awaitable[float | None]]
-"""Does one pass and says in how many seconds the next is wanted; raises if it must be tried again."""
+class WorkQueue(Generic[K]):
+    """Runs passes, a bounded number at a time, until it is cancelled.
 
-
-class WorkQueue:
-    """Runs passes, a bounded number at a time, until it is cancelled."""
+    `work` does one pass and says in how many seconds the next is wanted; it raises if it must be tried again.
+    """
 
     def __init__(
         self,
-        work: Pass,
-        on_failure: Callable[[Key, Exception, int], None],
+        work: Callable[[K], Awaitable[float | None]],
+        on_failure: Callable[[K, Exception, int], None],
         *,
         workers: int = 8,
         clock: Callable[[], float] | None = None,
@@ -115,11 +117,11 @@ class WorkQueue:
         self._workers = workers
         self._clock = clock or (lambda: asyncio.get_running_loop().time())
         self._chance = chance
-        self._schedule = Schedule()
+        self._schedule: Schedule[K] = Schedule()
         self._changed = asyncio.Event()
         self._active = 0
 
-    def add(self, key: Key, after: float = 0.0) -> None:
+    def add(self, key: K, after: float = 0.0) -> None:
         """A pass for the key in so many seconds, or sooner if one is due sooner."""
         self._schedule.add(key, self._clock() + after)
         self._changed.set()
@@ -146,7 +148,7 @@ class WorkQueue:
         except TimeoutError:
             pass
 
-    async def _one(self, key: Key) -> None:
+    async def _one(self, key: K) -> None:
         failed, again = False, None
         try:
             again = await self._work(key)

@@ -1,33 +1,34 @@
 """The spine: observe, decide, apply, write the status once, tell."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from backstay_contract import names
 from backstay_contract.reasons import Reason
-from backstay_contract.status import NO_COLOUR, ModelDeploymentStatus
+from backstay_contract.status import NO_COLOUR, ModelDeploymentStatus, Notice
 from pydantic import ValidationError
 
 from backstay_operator import conditions, kinds
 from backstay_operator import resource as resources
-from backstay_operator.apply import events as telling
 from backstay_operator.apply import finalizer
 from backstay_operator.apply import status as writing
 from backstay_operator.apply.apply import Applied, apply
 from backstay_operator.apply.companions import Companions
 from backstay_operator.apply.names import NameTakenError
-from backstay_operator.client import ApiError, Client
+from backstay_operator.client import Client
 from backstay_operator.http import Http
+from backstay_operator.notify import notices
 from backstay_operator.observe.observe import Observer, Seen
 from backstay_operator.queue import Key
 from backstay_operator.resource import Resource
 from backstay_operator.rollout import memory
-from backstay_operator.rollout.decide import decide, untold_end
+from backstay_operator.rollout.decide import decide
 from backstay_operator.rollout.decision import Decision, Event
 from backstay_operator.settings import Settings
 from backstay_operator.teardown import Teardown
 from backstay_operator.telemetry import Telemetry
+from backstay_operator.telling import Teller
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +36,6 @@ RETRY_SECONDS = 1.0
 """After something that is done as well as possible, such as a pod's mode, did not succeed."""
 BLOCKED_SECONDS = 30.0
 """While something is in the way that no event tells the end of: an object of somebody else's, a refused event."""
-MAX_UNTOLD = 20
-"""Events of a resource that wait until they can be told; the oldest are given up first."""
 
 
 class Reconciler:
@@ -50,6 +49,7 @@ class Reconciler:
         telemetry: Telemetry,
         clock: Callable[[], datetime],
         wake: Callable[[Key], None],
+        offer: Callable[[resources.Json], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._http = http
@@ -61,7 +61,7 @@ class Reconciler:
         self._companions = Companions(client, settings.companions, settings.namespaces, clock)
         self._teardown = Teardown(client, self._companions)
         self._uids: dict[Key, str] = {}
-        self._untold: dict[str, list[Event]] = {}
+        self._teller = Teller(client, settings.instance, offer)
 
     async def reconcile(self, key: Key) -> float | None:
         """One pass: seconds until the next one, None where only a change calls for it. Raises ApiError and others:
@@ -95,15 +95,18 @@ class Reconciler:
         if applied.flipped and decision.reason is Reason.BREACH:
             self._observe_flip(seen)
         selector = names.pods_of(resource.owner.name, decision.selector or NO_COLOUR)
-        await writing.write(self._client, resource, decision.status.with_(selector=selector).to_json())
+        new = [notices.of(event, decision.status, self._clock()) for event in (*decision.events, *applied.events)]
+        remembered = notices.recorded(status.notices, new)
+        written = decision.status.with_(selector=selector, notices=remembered)
+        await writing.write(self._client, resource, written.to_json())
         self._log(key, status, decision, applied)
         self._telemetry.show(key, status, decision.status)
-        if resource.owner.uid not in self._untold and (end := untold_end(status, self._clock())) is not None:
-            await self._tell(resource, end)
+        told = await self._tell(resource, status, new)
         kept = await self._companions.keep(resource.owner, spec, decision)
         for problem in kept.problems:
             log.warning("%s", problem, extra={"resource": str(key)})
-        told = await self._tell(resource, *decision.events, *applied.events, *kept.events)
+        beside = [notices.of(event, decision.status, self._clock()) for event in kept.events]
+        told = await self._tell(resource, status, beside) and told
         next_look = self._observer.next_look(resource.owner.uid, spec, decision.status, self._clock())
         retry = RETRY_SECONDS if applied.problems else None
         blocked = None if told and not kept.problems else BLOCKED_SECONDS
@@ -131,27 +134,15 @@ class Reconciler:
             message=event.message,
             conditions=conditions.build(before.conditions, wanted, resource.generation, now),
         )
-        if await writing.write(self._client, resource, status.to_json()):
-            await self._tell(resource, event)
+        new = [notices.of(event, status, now)] if writing.operations(resource.stored_status, status.to_json()) else []
+        remembered = status.with_(notices=notices.recorded(before.notices, new))
+        await writing.write(self._client, resource, remembered.to_json())
+        await self._tell(resource, before, new)
 
-    async def _tell(self, resource: Resource, *events: Event) -> bool:
-        """Tells the events and those that could not be told before; False if some are left for a later pass.
-
-        That people cannot be told must stop nothing that a pass does.
-        """
-        waiting = self._untold.setdefault(resource.owner.uid, [])
-        waiting += events
-        del waiting[:-MAX_UNTOLD]
-        while waiting:
-            try:
-                await telling.tell(self._client, resource, waiting[0], self._clock(), self._settings.instance)
-            except ApiError as error:
-                key = Key(resource.owner.namespace, resource.owner.name)
-                log.warning("event %s could not be told: %s", waiting[0].id, error, extra={"resource": str(key)})
-                if error.status not in (400, 422):
-                    return False  # one that is not valid never will be
-            waiting.pop(0)
-        return True
+    async def _tell(self, resource: Resource, before: ModelDeploymentStatus, new: Sequence[Notice]) -> bool:
+        """Tells what is new, and at first what an operator before this one may have left untold."""
+        left = () if self._teller.knows(resource.owner) else notices.lately(before.notices, self._clock())
+        return await self._teller.tell(resource.owner, (*left, *new))
 
     def _observe_flip(self, seen: Seen) -> None:
         look = seen.observation.look
@@ -180,7 +171,7 @@ class Reconciler:
         uid = self._uids.pop(key, None)
         if uid is not None:
             self._observer.forget(uid)
-            self._untold.pop(uid, None)
+            self._teller.forget(uid)
 
 
 def soonest(*seconds: float | None) -> float | None:

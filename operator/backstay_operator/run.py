@@ -44,12 +44,20 @@ async def _operate(settings: Settings, telemetry: Telemetry, stopping: asyncio.E
     terms = election.terms(settings.lease_seconds)
     async with await clients.connect() as leases:
         leader = Leader(leases, settings.lease_namespace, settings.lease_name, who, terms)
-        async with await clients.connect(telemetry.wrote, leader.leave) as client, _closing(Http()) as http:
+        async with (
+            await clients.connect(telemetry.wrote, leader.leave) as client,
+            _closing(Http()) as http,
+            _closing(Http(outside=True)) as outside,
+        ):
+
+            def act() -> Awaitable[None]:
+                return term.serve(settings, telemetry, client, http, outside)
+
             while not stopping.is_set():
                 await _first(stopping.wait, leader.acquire)
                 if leader.leads:
                     telemetry.leader.set(1)
-                    await _first(stopping.wait, leader.keep, lambda: term.serve(settings, telemetry, client, http))
+                    await _first(stopping.wait, leader.keep, act)
                     telemetry.leader.set(0)
         await leader.release()
 

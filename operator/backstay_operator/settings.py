@@ -7,6 +7,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from backstay_operator.desired.companions import DEFAULT_CHOICE, Choice
+from backstay_operator.notify import sinks
+from backstay_operator.notify.sinks import Sink
 
 
 class SettingsError(Exception):
@@ -30,6 +32,9 @@ class Settings:
     metrics_port: int = 9100
     node_cache: bool = False
     """Whether pods may keep models in a folder of their node (storage.cache.kind Node)."""
+    capacity_check: bool = True
+    """Whether room on the nodes is reckoned before a candidate is made. A cluster that adds nodes for pods that wait
+    must see such pods first."""
     workers: int = 8
     """Resources that are worked on at the same time."""
     resync_seconds: float = 90.0
@@ -45,6 +50,8 @@ class Settings:
     lease_seconds: float = 15.0
     """Another operator takes over so long after the last sign of life."""
 
+    sinks: tuple[Sink, ...] = ()
+    """Who is notified."""
     companions: Choice = DEFAULT_CHOICE
     """What is made beside each resource's pods."""
 
@@ -63,9 +70,11 @@ def read(env: Mapping[str, str]) -> Settings:
         health_port=_number(env, "BACKSTAY_HEALTH_PORT", Settings.health_port, 65535),
         metrics_port=_number(env, "BACKSTAY_METRICS_PORT", Settings.metrics_port, 65535),
         node_cache=_choice(env, "BACKSTAY_NODE_CACHE", ("false", "true")) == "true",
+        capacity_check=_choice(env, "BACKSTAY_CAPACITY_CHECK", ("true", "false")) == "true",
         workers=_number(env, "BACKSTAY_WORKERS", Settings.workers, 256),
         resync_seconds=float(_number(env, "BACKSTAY_RESYNC_SECONDS", int(Settings.resync_seconds), 3600)),
         companions=_companions(env),
+        sinks=_sinks(env),
         instance=env.get("POD_NAME") or env.get("HOSTNAME") or Settings.instance,
         pod_uid=env.get("POD_UID", ""),
         lease_namespace=env.get("POD_NAMESPACE") or Settings.lease_namespace,
@@ -108,6 +117,21 @@ def _companions(env: Mapping[str, str]) -> Choice:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "the text"
         raise SettingsError(f"{name}: {field}: {first['msg']}; the chart makes it from its value `models`") from error
+
+
+def _sinks(env: Mapping[str, str]) -> tuple[Sink, ...]:
+    name = "BACKSTAY_NOTIFICATIONS_FILE"
+    path = env.get(name, "")
+    if not path:
+        return ()
+    try:
+        return sinks.parse(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{name}: {path} cannot be read ({error.strerror}); mount the sinks there") from error
+    except ValueError as error:
+        raise SettingsError(
+            f"{name}: {path}: {error}; the chart's value `notifications` says what it may be"
+        ) from error
 
 
 def _choice(env: Mapping[str, str], name: str, choices: tuple[str, ...]) -> str:

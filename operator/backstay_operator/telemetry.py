@@ -39,6 +39,10 @@ class Telemetry:
             registry=to,
             buckets=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30),
         )
+        self.notifications = Counter(
+            "backstay_notifications", "Tries to notify: sent, failed (tried again), given_up.", ("sink", "outcome"),
+            registry=to,
+        )  # fmt: skip
         self.attempts = Counter("backstay_attempts", "Attempts that ended.", ("outcome",), registry=to)
         self.phase = Gauge("backstay_phase", "1 for the resource's present phase.", (*RESOURCE, "phase"), registry=to)
         self.ready = Gauge("backstay_ready_replicas", "Ready pods of the active colour.", RESOURCE, registry=to)
@@ -56,6 +60,9 @@ class Telemetry:
 
     def wrote(self, verb: str, kind: Kind) -> None:
         self.writes.labels(verb, kind.name).inc()
+
+    def notified(self, sink: str, outcome: str) -> None:
+        self.notifications.labels(sink, outcome).inc()
 
     def show(self, key: Key, before: ModelDeploymentStatus, now: ModelDeploymentStatus) -> None:
         """A resource's present status, and what it counts towards."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from backstay_operator import handlers, kinds
 from backstay_operator.client import ApiError, Client
 from backstay_operator.http import Http
+from backstay_operator.notify.outbox import Outbox
 from backstay_operator.queue import Key, WorkQueue
 from backstay_operator.reconcile import Reconciler
 from backstay_operator.settings import Settings
@@ -21,7 +22,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-async def serve(settings: Settings, telemetry: Telemetry, client: Client, http: Http) -> None:
+async def serve(settings: Settings, telemetry: Telemetry, client: Client, http: Http, outside: Http) -> None:
     """Acts until it is cancelled. It begins with no memory, so that nothing of an earlier term is believed."""
     await _wait_for_crd(client)
 
@@ -35,11 +36,13 @@ async def serve(settings: Settings, telemetry: Telemetry, client: Client, http: 
         _log_failure(key, error, in_a_row)
 
     queue = WorkQueue(work, failed, workers=settings.workers)
-    reconciler = Reconciler(client, http, settings, telemetry, now, queue.add)
+    outbox = Outbox(client, outside, settings.sinks, telemetry.notified)
+    reconciler = Reconciler(client, http, settings, telemetry, now, queue.add, outbox.offer)
     log.info("watching %s", ", ".join(settings.namespaces) or "all namespaces")
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(queue.run(), name="queue")
+            group.create_task(outbox.run(settings.namespaces), name="outbox")
             group.create_task(_resync(client, settings, queue), name="resync")
             group.create_task(handlers.watch(handlers.Watcher(queue.add), settings.namespaces), name="watch")
     finally:
@@ -71,7 +74,7 @@ async def _wait_for_crd(client: Client) -> None:
         await asyncio.sleep(CRD_POLL_SECONDS)
 
 
-async def _resync(client: Client, settings: Settings, queue: WorkQueue) -> None:
+async def _resync(client: Client, settings: Settings, queue: WorkQueue[Key]) -> None:
     """Looks at every resource again from time to time, in case a watch missed something."""
     while True:
         await asyncio.sleep(settings.resync_seconds)

@@ -1,31 +1,36 @@
-"""Events for people, in the API of events.k8s.io. Each has a name made of its id, so that it is told once."""
+"""Events for people, in the API of events.k8s.io. Each has a name made of its id, so that it is told once.
 
-import hashlib
-from datetime import datetime
+An Event carries its notice whole: what is sent to others comes from there (see notify.outbox).
+"""
+
+import json
 from typing import Any
 
 from backstay_contract import names
+from backstay_contract.names import Annotation, Label
+from backstay_contract.status import Notice
 
 from backstay_operator import kinds
 from backstay_operator.client import ApiError, Client
-from backstay_operator.resource import Resource
-from backstay_operator.rollout.decision import Event
+from backstay_operator.desired.common import Owner
+from backstay_operator.notify import message
 
 Json = dict[str, Any]
-MAX_NOTE = 1024
-"""Characters of a note; the API server refuses more."""
 REPORTER = f"{names.GROUP}/operator"
 
 
-def body(resource: Resource, event: Event, now: datetime, instance: str) -> Json:
-    """The event as JSON. Pure."""
-    owner = resource.owner
-    note = event.message if len(event.message) <= MAX_NOTE else event.message[: MAX_NOTE - 1] + "…"
-    unique = hashlib.sha256(f"{owner.uid}/{event.id}".encode()).hexdigest()[:16]
+def body(owner: Owner, notice: Notice, instance: str) -> Json:
+    """The Event as JSON. Pure."""
+    data = message.data(owner, notice)
     return {
         "apiVersion": kinds.EVENT.api_version,
         "kind": kinds.EVENT.name,
-        "metadata": {"name": f"{owner.name}.{unique}", "namespace": owner.namespace},
+        "metadata": {
+            "name": f"{owner.name}.{data['id']}",
+            "namespace": owner.namespace,
+            "labels": {Label.MANAGED_BY: names.MANAGED_BY, Label.RESOURCE: owner.name},
+            "annotations": {Annotation.NOTICE: json.dumps(data, ensure_ascii=False)},
+        },
         "regarding": {
             "apiVersion": names.API_VERSION,
             "kind": names.KIND,
@@ -33,22 +38,21 @@ def body(resource: Resource, event: Event, now: datetime, instance: str) -> Json
             "name": owner.name,
             "uid": owner.uid,
         },
-        "reason": str(event.reason),
-        "note": note,
-        "type": "Warning" if event.warning else "Normal",
+        "reason": notice.reason,
+        "note": notice.message,
+        "type": "Warning" if notice.warning else "Normal",
         "action": "Reconcile",
-        "eventTime": now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "eventTime": notice.at.isoformat(timespec="microseconds").replace("+00:00", "Z"),
         "reportingController": REPORTER,
         "reportingInstance": instance[:128],
     }
 
 
-async def tell(client: Client, resource: Resource, event: Event, now: datetime, instance: str) -> bool:
-    """Writes the event; False if it was told before, also by an operator that was killed since."""
+async def tell(client: Client, owner: Owner, notice: Notice, instance: str) -> Json | None:
+    """Writes the Event; None if it was told before, also by an operator that was killed since."""
     try:
-        await client.create(kinds.EVENT, body(resource, event, now, instance))
+        return await client.create(kinds.EVENT, body(owner, notice, instance))
     except ApiError as error:
         if error.status == 409:
-            return False
+            return None
         raise
-    return True

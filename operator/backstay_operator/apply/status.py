@@ -10,7 +10,7 @@ Json = dict[str, Any]
 
 
 def operations(old: Json | None, new: Json) -> list[Json]:
-    """The JSON patch (RFC 6902) that makes the stored status to the new one, field by field; empty if they are equal."""
+    """The JSON patch (RFC 6902) from the stored status to the new one, field by field; empty if they are equal."""
     if old is None:
         return [{"op": "add", "path": "/status", "value": new}]
     removed = [{"op": "remove", "path": f"/status/{key}"} for key in sorted(old.keys() - new.keys())]

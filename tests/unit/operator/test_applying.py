@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -7,7 +8,7 @@ from backstay_contract.names import Annotation, Label
 from backstay_contract.reasons import Reason
 from backstay_contract.resource import Model, Storage, parse_spec
 from backstay_contract.serving import Serving
-from backstay_contract.status import Colour, ModelDeploymentStatus, Recipe
+from backstay_contract.status import Colour, ModelDeploymentStatus, Notice, Recipe
 from backstay_operator import kinds
 from backstay_operator import resource as resources
 from backstay_operator.apply import events, modes, services
@@ -17,6 +18,7 @@ from backstay_operator.desired import flip_record
 from backstay_operator.desired.common import FLIP, Owner
 from backstay_operator.desired.services import selected
 from backstay_operator.http import Answer, HttpError
+from backstay_operator.notify import notices
 from backstay_operator.observe import children as reading
 from backstay_operator.observe import colours
 from backstay_operator.observe.observe import Seen
@@ -301,24 +303,30 @@ async def test_a_mode_that_cannot_be_set_is_a_problem_and_no_error(
 # --- events ------------------------------------------------------------------------------------------------------
 
 
+def notice(event: Event) -> Notice:
+    return notices.of(event, ModelDeploymentStatus(), NOON)
+
+
 @pytest.mark.case("R82")
-async def test_an_event_is_told_once_for_the_same_id(api: Any, stored: Json) -> None:
-    resource = resources.read(stored)
+async def test_an_event_is_told_once_for_the_same_id(api: Any) -> None:
     event = Event("rev-1.serving.verified", Reason.VERIFIED, "1.0.0 serves")
-    assert await events.tell(api, resource, event, NOON, "operator-0") is True
-    assert await events.tell(api, resource, event, NOON, "operator-1") is False
-    assert await events.tell(api, resource, replace(event, id="rev-2.serving.verified"), NOON, "operator-1") is True
+    written = await events.tell(api, OWNER, notice(event), "operator-0")
+    assert written is not None
+    assert await events.tell(api, OWNER, notice(event), "operator-1") is None
+    other = await events.tell(api, OWNER, notice(replace(event, id="rev-2.serving.verified")), "operator-1")
+    assert other is not None
+    assert other["metadata"]["name"] != written["metadata"]["name"]
 
 
-def test_an_event_names_the_resource_and_says_its_reason(stored: Json) -> None:
-    event = Event("x", Reason.BREACH, "é" * 2000, warning=True)
-    body = events.body(resources.read(stored), event, NOON, "operator-0")
+def test_an_event_names_the_resource_and_says_its_reason() -> None:
+    body = events.body(OWNER, notice(Event("x", Reason.BREACH, "é" * 2000, warning=True)), "operator-0")
     assert body["regarding"]["name"] == "chat"
     assert (body["reason"], body["type"], len(body["note"])) == ("Breach", "Warning", 1024)
     assert body["eventTime"] == "2026-01-01T12:00:00.000000Z"
+    assert json.loads(body["metadata"]["annotations"][Annotation.NOTICE])["reason"] == "Breach"
 
 
-async def test_another_refusal_than_a_repetition_is_an_error(api: Any, stored: Json) -> None:
+async def test_another_refusal_than_a_repetition_is_an_error(api: Any) -> None:
     api.fail = lambda verb, kind, name: ApiError(403, "Forbidden", "no", "fake") if verb == "create" else None
     with pytest.raises(ApiError):
-        await events.tell(api, resources.read(stored), Event("x", Reason.BREACH, "m"), NOON, "operator-0")
+        await events.tell(api, OWNER, notice(Event("x", Reason.BREACH, "m")), "operator-0")

@@ -1,0 +1,1 @@
+"""Telling people and other systems what happened: once per attempt and transition."""
