@@ -80,6 +80,11 @@ capabilities:
 - apiGroups: [""]
   resources: [pods/log]
   verbs: [get]
+{{- if and .Values.capacityCheck.enabled (empty .Values.watchNamespaces) }}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [list]
+{{- end }}
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [get, list, watch]

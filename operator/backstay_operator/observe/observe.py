@@ -17,10 +17,11 @@ from backstay_operator.desired.common import FLIP, Owner
 from backstay_operator.evidence import look as looking
 from backstay_operator.http import Http
 from backstay_operator.observe import children as reading
-from backstay_operator.observe import colours, control
+from backstay_operator.observe import colours, control, nodes
 from backstay_operator.observe.children import Children
 from backstay_operator.observe.log_tail import with_log_tails
 from backstay_operator.observe.smoke import SmokeMemory, Subject
+from backstay_operator.rollout import deriving, room
 from backstay_operator.rollout.observation import ColourState, Evaluation, FlipRecord, Look, Observation, Pod, Smoke
 from backstay_operator.settings import Settings
 
@@ -82,7 +83,24 @@ class Observer:
             look=look,
             default_image=self._settings.runtime_image,
         )
-        return Seen(observation, children)
+        return Seen(await self._with_nodes(owner, spec, status, observation, now), children)
+
+    async def _with_nodes(
+        self,
+        owner: Owner,
+        spec: ModelDeploymentSpec,
+        status: ModelDeploymentStatus,
+        observation: Observation,
+        now: datetime,
+    ) -> Observation:
+        """With the nodes, where this pass decides whether something is made for a candidate: a large read."""
+        attempt = open_attempt(status)
+        if not self._settings.capacity_check or (attempt is not None and attempt.switched_at is not None):
+            return observation
+        unlooked = replace(observation, look=None)
+        if not room.asks_for_nodes(deriving.derive(spec, status, unlooked, now)):
+            return observation
+        return replace(observation, nodes=await nodes.read(self._client, owner))
 
     def next_look(
         self, uid: str, spec: ModelDeploymentSpec, status: ModelDeploymentStatus, now: datetime

@@ -259,6 +259,7 @@ class TestRights:
             ("monitoring.coreos.com", "prometheusrules"): "get list create patch delete",
         }
 
+            ("", "nodes"): "list",
         assert allowed(render(helm)["ClusterRole", "backstay"]) == {
             (*where, verb) for where, verbs in expected.items() for verb in verbs.split()
         }

@@ -216,6 +216,13 @@ def resource_body(**metadata: Any) -> Json:
     }
 
 
+def roomy_node(name: str = "n1") -> Json:
+    """A node that has room for every candidate of these tests."""
+    ready = {"type": "Ready", "status": "True"}
+    status = {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110"}, "conditions": [ready]}
+    return {"metadata": {"name": name, "namespace": ""}, "status": status}
+
+
 @pytest.fixture
 def stored(api: FakeApi) -> Json:
     """A resource that was just applied."""

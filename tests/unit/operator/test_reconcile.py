@@ -14,6 +14,8 @@ from backstay_operator.resource import FINALIZER
 from backstay_operator.settings import Settings
 from backstay_operator.telemetry import Telemetry
 
+from .conftest import roomy_node
+
 Json = dict[str, Any]
 KEY = Key("prod", "chat")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -28,6 +30,7 @@ class Passes:
         self.now = NOON
         self.woken: list[Key] = []
         self.telemetry = Telemetry()
+        api.put(kinds.NODE, roomy_node())
         self.reconciler = Reconciler(api, http, SETTINGS, self.telemetry, lambda: self.now, self.woken.append)
 
     async def once(self) -> float | None:

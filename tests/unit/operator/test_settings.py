@@ -26,6 +26,7 @@ def test_everything_can_be_set(env: dict[str, str]) -> None:
             "BACKSTAY_LOG_FORMAT": "text",
             "BACKSTAY_HEALTH_PORT": "1",
             "BACKSTAY_METRICS_PORT": "2",
+            "BACKSTAY_CAPACITY_CHECK": "false",
             "BACKSTAY_WORKERS": "3",
             "BACKSTAY_RESYNC_SECONDS": "4",
             "BACKSTAY_COMPANIONS": '{"podMonitor": {"interval": "9s"}, "disruptionBudget": null}',
@@ -42,6 +43,7 @@ def test_everything_can_be_set(env: dict[str, str]) -> None:
     assert (settings.workers, settings.resync_seconds, settings.instance) == (3, 4.0, "backstay-0")
     assert (settings.lease_namespace, settings.lease_name, settings.lease_seconds) == ("ops", "one", 6.0)
     assert settings.pod_uid == "u"
+    assert not settings.capacity_check
     assert settings.companions.disruption_budget is None
     assert settings.companions.pod_monitor is not None
     assert settings.companions.pod_monitor.interval == "9s"
@@ -55,6 +57,7 @@ def test_everything_can_be_set(env: dict[str, str]) -> None:
         ("BACKSTAY_CONTROL_KEY_FILE", "/nowhere/key", "/nowhere/key cannot be read"),
         ("BACKSTAY_PROMETHEUS_URL", "prometheus:9090", "'prometheus:9090' is no http URL"),
         ("BACKSTAY_LOG_FORMAT", "xml", "'xml' is not one of json, text"),
+        ("BACKSTAY_CAPACITY_CHECK", "off", "'off' is not one of true, false"),
         ("BACKSTAY_WORKERS", "0", "'0' is not a whole number from 1 to 256"),
         ("BACKSTAY_WORKERS", "many", "'many' is not a whole number"),
         ("BACKSTAY_METRICS_PORT", "70000", "'70000' is not a whole number from 1 to 65535"),
