@@ -11,6 +11,7 @@ from typing import Any
 
 from backstay_judge import COUNTED, UP, Sample
 
+from backstay_operator.evidence import targets
 from backstay_operator.http import Answer, Http, HttpError
 
 RANGE_SECONDS = 30
@@ -32,7 +33,7 @@ def _quoted(text: str) -> str:
 async def samples(http: Http, url: str, namespace: str, pods: Sequence[str]) -> tuple[Sample, ...]:
     """The samples of the pods; none where Prometheus has none. Raises HttpError for everything but a whole answer."""
     answer = await http.ask("POST", f"{url}/api/v1/query", form={"query": query(namespace, pods), "timeout": "2s"})
-    return parse(answer)
+    return targets.one_per_pod(parse(answer))
 
 
 def parse(answer: Answer) -> tuple[Sample, ...]:
