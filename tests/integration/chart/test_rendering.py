@@ -55,6 +55,14 @@ def allowed(role: Object) -> set[tuple[str, str, str]]:
     }
 
 
+def said_on_the_page(heading: str) -> set[tuple[str, str, str]]:
+    """The rights that the table below a heading of docs/reference-rights.md lists."""
+    page = (ROOT / "docs" / "reference-rights.md").read_text()
+    section = page.partition(f"{heading}\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
+    return {(group, place.split(" ")[0], verb) for group, place, verbs, _ in rows[2:] for verb in verbs.split()}
+
+
 def test_the_chart_is_lint_clean(helm: Path) -> None:
     done = helm_does(helm, "lint", "--strict", str(CHART), KUBERNETES)
 
@@ -263,6 +271,17 @@ class TestRights:
         assert allowed(render(helm)["ClusterRole", "backstay"]) == {
             (*where, verb) for where, verbs in expected.items() for verb in verbs.split()
         }
+
+    def test_the_page_about_rights_says_what_the_chart_grants(self, helm: Path) -> None:
+        objects = render(helm)
+        granted = {
+            "## In the namespaces that it serves": objects["ClusterRole", "backstay"],
+            "## In its own namespace": objects["Role", "backstay-lease"],
+            "## The uninstall hook": objects["ClusterRole", "backstay-release"],
+        }
+
+        for heading, role in granted.items():
+            assert said_on_the_page(heading) == allowed(role), heading
 
     def test_nothing_in_the_chart_may_read_secrets_or_use_a_wildcard(self, helm: Path) -> None:
         roles = [item for (kind, _), item in render(helm).items() if kind == "ClusterRole"]
