@@ -97,11 +97,18 @@ class Metrics(Document):
 class Rollout(Document):
     """How a new revision comes into service. None of it is part of the revision."""
 
+    model_config = rules(
+        (
+            "self.strategy != 'Recreate' || self.promotion != 'Manual'",
+            "rollout.promotion: must be Automatic where strategy is Recreate: nothing serves while one waits",
+        ),
+    )
     strategy: Strategy = Strategy.BLUE_GREEN
     """`BlueGreen`: the candidate comes up beside the active colour. `Recreate`: the active colour goes down first, for
-    clusters without room for two; nothing serves in between."""
+    clusters without room for two; nothing serves in between, so neither a person nor metrics are waited for there."""
     paused: bool = False
-    """No attempt is opened, no candidate is promoted and no soak ends while this is true. The way back stays open."""
+    """No attempt is opened, no candidate is flipped to and no soak ends while this is true, and no deadline runs. The
+    way back stays open."""
     promotion: Promotion = Promotion.AUTOMATIC
     """`Manual`: the flip waits until promote names the attempt."""
     promote: Annotated[str, StringConstraints(max_length=63)] = ""

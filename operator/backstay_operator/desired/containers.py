@@ -8,8 +8,8 @@ from backstay_contract.profile import NO_GPU
 from backstay_contract.resource import ModelDeploymentSpec
 
 from backstay_operator.desired.common import Json
+from backstay_operator.rollout.nodes import GPU_RESOURCE
 
-GPU_RESOURCE = "nvidia.com/gpu"
 MODELS_VOLUME = "models"
 SCRATCH_VOLUME = "tmp"
 CREDENTIALS_VOLUME = "storage-credentials"

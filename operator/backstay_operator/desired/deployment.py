@@ -8,12 +8,12 @@ from backstay_contract.status import Colour
 
 from backstay_operator.desired import containers
 from backstay_operator.desired.common import ATTEMPT_LABEL, Json, Owner, child, pod_selector
+from backstay_operator.rollout import capacity
+from backstay_operator.rollout.nodes import GPU_PRODUCT
 from backstay_operator.rollout.revision import Wanted
 
 USER = 65532
 """The images' user, and the group of the pod's volumes."""
-GPU_PRODUCT = "nvidia.com/gpu.product"
-"""Node label that NVIDIA's feature discovery sets."""
 
 
 def deployment(
@@ -81,11 +81,10 @@ def _pod(namespace: str, spec: ModelDeploymentSpec, build: Wanted, token_hash: s
         "containers": [containers.serve(spec, build.image, namespace, token_hash)],
         "volumes": containers.volumes(spec),
     }
-    tolerations = [toleration.to_json() for toleration in spec.serving.tolerations]
+    tolerations = [one.to_json() for one in capacity.tolerations(spec.serving, spec.hardware_profile)]
     node_selector = dict(spec.serving.node_selector)
     if spec.hardware_profile.gpu != NO_GPU:
         node_selector[GPU_PRODUCT] = spec.hardware_profile.gpu.replace(" ", "-")
-        tolerations.append({"key": containers.GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
     if node_selector:
         body["nodeSelector"] = node_selector
     if tolerations:

@@ -17,6 +17,7 @@ def matching(profile: HardwareProfile, nodes: Sequence[Node]) -> Sequence[Node] 
     """The nodes whose hardware is the profile's, or why there is none."""
     if profile.gpu == NO_GPU:
         return nodes
+    profile = profile.with_(gpu=profile.gpu.replace(" ", "-"))  # as device plugins write it
     good = [node for node in nodes if _matches(profile, node)]
     if good:
         return good

@@ -146,6 +146,9 @@ def test_the_resource_that_the_others_are_made_from_is_taken(control_plane: Cont
         # the rollout
         ("spec.rollout.strategy", "Canary", "spec.rollout.strategy"),
         ("spec.rollout.promotion", "auto", "spec.rollout.promotion"),
+        ("spec.rollout", {"strategy": "Recreate", "promotion": "Manual"}, "rollout.promotion: must be Automatic"),
+        ("spec.rollout.rollbackTo", "1.2.0", "spec.rollout.rollbackTo"),
+        ("spec.rollout.paused", "yes", "spec.rollout.paused"),
         (
             "spec.rollout.soak",
             {"minSeconds": 60, "maxSeconds": 30},

@@ -72,6 +72,10 @@ def test_the_product_must_be_the_nodes_exactly() -> None:
     assert found.message == f"no node has 1 × NVIDIA-H100: seen: {H100} (n1)"
 
 
+def test_a_product_may_be_written_as_the_driver_does() -> None:
+    assert matching(profile(gpu=H100.replace("-", " ")), [node()]) == [node()]
+
+
 def test_what_was_seen_is_named_once_each() -> None:
     others = [node(f"a{i}", LABELS | {"nvidia.com/gpu.product": A100}) for i in range(5)]
     found = problem(profile(), *others, node("cpu", {}, 0))
