@@ -18,11 +18,15 @@ class Exit(IntEnum):
     UNREACHABLE = 7
     TIMEOUT = 8
     """What --wait waits for did not come about in time; it may still."""
+    BREACH = 10
+    """backstay judge: its verdicts other than Pass."""
+    INCONCLUSIVE = 11
+    NO_DATA = 12
 
 
 EXIT_HELP = (
     "Exit codes: 0 done · 1 internal error · 2 wrong usage · 3 refused · 4 digest mismatch · 5 not found · "
-    "6 forbidden · 7 unreachable · 8 not in time"
+    "6 forbidden · 7 unreachable · 8 not in time · 10 Breach · 11 Inconclusive · 12 NoData"
 )
 
 

@@ -12,7 +12,9 @@ from backstay_cli.commands.ask import abort, pause, promote, resume, retry, roll
 from backstay_cli.commands.catalog import diff, ls, show
 from backstay_cli.commands.gc import gc
 from backstay_cli.commands.history import history
+from backstay_cli.commands.judge import judge
 from backstay_cli.commands.push import push
+from backstay_cli.commands.record import record
 from backstay_cli.commands.render import render
 from backstay_cli.commands.status import status
 from backstay_cli.commands.verify import verify
@@ -45,7 +47,8 @@ app = typer.Typer(
 )
 MODELS = (push, verify, ls, show, diff, gc, render)
 RESOURCES = (status, history, retry, promote, abort, rollback, pause, resume)
-for command in (*MODELS, *RESOURCES):
+EVIDENCE = (judge, record)
+for command in (*MODELS, *RESOURCES, *EVIDENCE):
     app.command()(command)
 app.add_typer(convert.app, name="convert")
 

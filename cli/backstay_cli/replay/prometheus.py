@@ -35,7 +35,8 @@ class Prometheus:
         """
         where = {"namespace": namespace} if namespace else {}
         hexdigits = digest.removeprefix("sha256:")
-        own = self._range(_selector(COUNTED, where, digest=f"(sha256:)?{hexdigits}"), begin, end)
+        labelled = tuple(name for name in COUNTED if name != PROCESS_START)
+        own = self._range(_selector(labelled, where, digest=f"(sha256:)?{hexdigits}"), begin, end)
         pods = sorted({labels.get("pod", "") for labels, _ in own} - {""})
         if not pods:
             place = f" in namespace {namespace}" if namespace else ""
@@ -48,7 +49,7 @@ class Prometheus:
         seconds = max(1, math.ceil(end - begin))
         form = {"query": f"{selector}[{seconds}s]", "time": f"{end:.3f}", "timeout": f"{TIMEOUT_SECONDS:g}s"}
         try:
-            answer = self._pool.request_encode_body(
+            answer = self._pool.request(
                 "POST", f"{self._url}/api/v1/query", fields=form, encode_multipart=False, preload_content=False
             )
             body = answer.read(MAX_BYTES + 1)

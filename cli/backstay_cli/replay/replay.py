@@ -1,10 +1,10 @@
 """The judge over a recorded time, look by look, as the operator would have looked. Pure."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from backstay_contract.evidence import AttemptVerdict, EvidenceSource, MetricEvidence, VerdictKind
+from backstay_contract.evidence import AttemptVerdict, MetricEvidence, VerdictKind
 from backstay_contract.metric import MetricName
 from backstay_judge import Coverage, Settings, add, begin, judge, limits_on_requests, read_pods, read_rounds
 
@@ -20,7 +20,7 @@ class Rules:
 
     limits: Mapping[MetricName, float | None]
     digest: str
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
     interval_seconds: float = 2.0
     min_seconds: float = 60.0
     """Observed seconds before a Pass decides."""
@@ -86,7 +86,7 @@ def _coverage(scrapes: Scrapes, rules: Rules, moment: float, now: datetime) -> C
     samples = [sample for scrape in there for sample in scrape.samples]
     readings = read_pods(
         samples,
-        source=EvidenceSource.PODS,
+        source=scrapes.source,
         digest=rules.digest,
         limits=limits_on_requests(rules.limits),
         now=now,
@@ -96,5 +96,5 @@ def _coverage(scrapes: Scrapes, rules: Rules, moment: float, now: datetime) -> C
         ready=frozenset(scrape.pod for scrape in there),
         readings=readings,
         rounds=read_rounds(samples, digest=rules.digest, now=now, max_age_seconds=MAX_AGE_SECONDS),
-        source=EvidenceSource.PODS,
+        source=scrapes.source,
     )

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from backstay_contract.evidence import EvidenceSource
 from backstay_judge import COUNTED, UP, Sample
 from prometheus_client import parser
 
@@ -28,14 +29,15 @@ class Scrapes:
     """Scrapes of several pods, each pod's in the order of time."""
 
     by_pod: dict[str, list[Scrape]] = field(default_factory=dict)
+    source: EvidenceSource = EvidenceSource.PODS
 
     @classmethod
-    def of(cls, found: Iterable[Scrape]) -> "Scrapes":
+    def of(cls, found: Iterable[Scrape], source: EvidenceSource = EvidenceSource.PODS) -> "Scrapes":
         """Sorted by pod and time."""
         by_pod: dict[str, list[Scrape]] = defaultdict(list)
         for scrape in sorted(found, key=lambda one: one.at):
             by_pod[scrape.pod].append(scrape)
-        return cls(dict(by_pod))
+        return cls(dict(by_pod), source)
 
     @property
     def begin(self) -> float:
@@ -90,4 +92,5 @@ def from_series(points: Iterable[tuple[dict[str, str], Sequence[tuple[float, flo
         if pod and name in (*COUNTED, UP):
             for at, value in values:
                 found[pod, at].append(Sample(name, named, value, at))
-    return Scrapes.of(Scrape(at, pod, tuple(samples)) for (pod, at), samples in found.items())
+    scrapes = (Scrape(at, pod, tuple(samples)) for (pod, at), samples in found.items())
+    return Scrapes.of(scrapes, EvidenceSource.PROMETHEUS)
