@@ -4,6 +4,7 @@ import argparse
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from backstay_contract import crd, reference, yaml_text
 from backstay_operator.rollout import diagram
 
 ROOT = Path(__file__).resolve().parents[1]
+RPC = ROOT / "runtime" / "backstay_runtime" / "rpc"
 KUBERNETES = "1.37.2"
 """Version that the manifests are rendered for; the chart takes any from 1.29 on."""
 NAMESPACE = "backstay-system"
@@ -73,6 +75,19 @@ def between(page: str, part: str, text: str) -> str:
     return f"{before}{begin}{text}\n{end}{after}"
 
 
+def protocol(suffix: str) -> Callable[[], str]:
+    """What protoc makes of the gRPC port's messages: the module, or its types."""
+
+    def make() -> str:
+        option = {"py": "--python_out", "pyi": "--pyi_out"}[suffix]
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{RPC}", f"{option}={folder}", "inference.proto"]
+            subprocess.run(command, check=True)
+            return (Path(folder) / f"inference_pb2.{suffix}").read_text(encoding="utf-8")
+
+    return make
+
+
 FILES: Mapping[str, Callable[[], str]] = {
     "crds/backstay.dev_modeldeployments.yaml": resource_definition,
     "charts/backstay/files/crd.yaml": resource_definition,
@@ -80,6 +95,8 @@ FILES: Mapping[str, Callable[[], str]] = {
     "docs/reference-resource.md": reference.fields,
     "docs/rollout.md": rollout_page,
     "manifests/install.yaml": install_manifest,
+    "runtime/backstay_runtime/rpc/inference_pb2.py": protocol("py"),
+    "runtime/backstay_runtime/rpc/inference_pb2.pyi": protocol("pyi"),
 }
 
 

@@ -113,6 +113,14 @@ class Header:
     TRACE = "x-trace-id"
 
 
+class AlertLabel:
+    """Labels of an alert by which the operator knows whom it is about."""
+
+    NAMESPACE = "namespace"
+    RESOURCE = "modeldeployment"
+    DIGEST = "digest"
+
+
 class RuntimeMetric:
     """Prometheus metrics of the runtime; each has the labels model, version and digest, all series start at 0."""
 

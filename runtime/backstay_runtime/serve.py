@@ -18,6 +18,7 @@ from backstay_contract.manifest import EvaluationItem
 from backstay_contract.names import Env
 from backstay_contract.names import Path as PodPath
 from backstay_contract.termination import EXIT_CODES, GaveUp, Termination
+from starlette.types import ASGIApp
 
 from backstay_runtime import assemble, machine, settings
 from backstay_runtime.api.app import create_app, guarded
@@ -26,6 +27,7 @@ from backstay_runtime.api.service import Service
 from backstay_runtime.folder import GiveUpError, open_model
 from backstay_runtime.hold import hold
 from backstay_runtime.identity import Identity
+from backstay_runtime.rpc.server import RpcServer
 from backstay_runtime.server import Ending, listen, make_server, run_servers
 from backstay_runtime.settings import Settings, SettingsError
 from backstay_runtime.telemetry import logs
@@ -93,7 +95,9 @@ async def serve(read: Settings) -> int:
     ending = Ending(service, read.grace_seconds)
     ending.listen()
     sockets = _listen(read)
-    http = make_server(create_app(service))
+    app = create_app(service)
+    rpc = await _listen_for_calls(read, service, app)
+    http = make_server(app)
     control = make_server(guarded(create_control(service, read.control_token_sha256), service))
     over = asyncio.Event()
     serving = asyncio.ensure_future(run_servers([(http, sockets[0]), (control, sockets[1])], over))
@@ -107,6 +111,8 @@ async def serve(read: Settings) -> int:
     finally:
         over.set()
         told.cancel()
+        if rpc is not None:
+            await rpc.stop(0)
         await serving
         _end_engine(service, loading)
     _log.info("ended")
@@ -125,6 +131,19 @@ def _listen(read: Settings) -> list[socket.socket]:
         extra=logs.with_fields(port=sockets[0].getsockname()[1], control_port=sockets[1].getsockname()[1]),
     )
     return sockets
+
+
+async def _listen_for_calls(read: Settings, service: Service, app: ASGIApp) -> RpcServer | None:
+    if read.grpc_port is None:
+        return None
+    host = f"[{read.host}]" if ":" in read.host else read.host
+    rpc = RpcServer(service, app, f"{host}:{read.grpc_port}")
+    try:
+        await rpc.start()
+    except OSError as why:
+        raise GiveUpError(GaveUp.SETTINGS_INVALID, f"{Env.GRPC_PORT} {read.grpc_port}: {why}") from why
+    _log.info("listening for gRPC", extra=logs.with_fields(grpc_port=rpc.port))
+    return rpc
 
 
 async def _load(read: Settings, service: Service, evaluation: Sequence[EvaluationItem]) -> None:

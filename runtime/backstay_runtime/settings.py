@@ -33,6 +33,8 @@ class Settings:
     host: str
     port: int
     control_port: int
+    grpc_port: int | None
+    """None: no gRPC."""
     control_token_sha256: str | None
     """Hex; without it the control port refuses everybody."""
     limits: Mapping[MetricName, float]
@@ -64,6 +66,7 @@ def read(environment: Mapping[str, str], folder: Path | None = None) -> Settings
         host=environment.get(Env.HOST, "0.0.0.0"),  # noqa: S104 - a pod serves its network
         port=_whole(environment, Env.PORT, Port.HTTP, least=0),
         control_port=_whole(environment, Env.CONTROL_PORT, Port.CONTROL, least=0),
+        grpc_port=_whole(environment, Env.GRPC_PORT, 0, least=0) if environment.get(Env.GRPC_PORT) else None,
         control_token_sha256=_token(environment),
         limits=_limits(environment),
         hardware=_hardware(environment),

@@ -61,6 +61,7 @@ def serve(spec: ModelDeploymentSpec, image: str, namespace: str, token_hash: str
         Env.HOST: "0.0.0.0",  # noqa: S104 - inside the pod
         Env.PORT: str(Port.HTTP),
         Env.CONTROL_PORT: str(Port.CONTROL),
+        Env.GRPC_PORT: str(Port.GRPC),
         Env.MAX_NUM_SEQS: str(serving.max_num_seqs),
         Env.QUEUE_LENGTH: str(serving.queue_length),
         Env.DTYPE: serving.dtype,
@@ -81,6 +82,7 @@ def serve(spec: ModelDeploymentSpec, image: str, namespace: str, token_hash: str
         "ports": [
             {"name": Port.HTTP_NAME, "containerPort": Port.HTTP, "protocol": "TCP"},
             {"name": Port.CONTROL_NAME, "containerPort": Port.CONTROL, "protocol": "TCP"},
+            {"name": Port.GRPC_NAME, "containerPort": Port.GRPC, "protocol": "TCP"},
         ],
         "resources": _resources(spec, gpus=True),
         **_probes(spec),

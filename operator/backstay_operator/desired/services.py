@@ -31,7 +31,13 @@ def _service(owner: Owner, name: str, component: str) -> Json:
                     "port": Port.SERVICE,
                     "targetPort": Port.HTTP_NAME,
                     "protocol": "TCP",
-                }
+                },
+                {
+                    "name": Port.GRPC_NAME,
+                    "port": Port.GRPC,
+                    "targetPort": Port.GRPC_NAME,
+                    "protocol": "TCP",
+                },
             ],
         },
     }

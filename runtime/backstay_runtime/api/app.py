@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
-from backstay_runtime.api import body, chat, completions, errors
+from backstay_runtime.api import body, chat, completions, errors, openapi
 from backstay_runtime.api.disconnect import ClientGoneError
 from backstay_runtime.api.errors import ApiError
 from backstay_runtime.api.health import Health
@@ -70,6 +70,10 @@ def create_app(service: Service) -> ASGIApp:
         return JSONResponse(
             {"version": service.runtime_version, "model": who.name, "modelVersion": who.version, "digest": who.digest}
         )
+
+    @app.get("/openapi.json")
+    async def described() -> Response:
+        return JSONResponse(openapi.document(service.runtime_version))
 
     _add_probes(app, service, health)
     return guarded(app, service)

@@ -1,6 +1,6 @@
 """What all endpoints share: which model, how far it is, in which mode."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from backstay_contract.metric import MetricName
@@ -54,6 +54,11 @@ class Service:
         self.refusing = False
         """New work is turned away: the end is near."""
         self._mode = Mode.NORMAL
+        self._told: list[Callable[[Mode], None]] = []
+
+    def when_mode_changes(self, tell: Callable[[Mode], None]) -> None:
+        """Calls `tell` with each new mode."""
+        self._told.append(tell)
 
     @property
     def mode(self) -> Mode:
@@ -62,13 +67,19 @@ class Service:
 
     def set_mode(self, mode: Mode) -> None:
         """Changes the mode."""
-        self._mode = mode
-        self.metrics.set_mode(self.mode)
+        before, self._mode = self.mode, mode
+        self._changed(before)
 
     def terminate(self) -> None:
         """Not ready from now on, and for good."""
-        self.terminating = True
+        before, self.terminating = self.mode, True
+        self._changed(before)
+
+    def _changed(self, before: Mode) -> None:
         self.metrics.set_mode(self.mode)
+        if self.mode is not before:
+            for tell in self._told:
+                tell(self.mode)
 
     def need(self) -> Loaded:
         """The loaded model. Raises ApiError 503 while there is none, or when new work is turned away."""

@@ -1,0 +1,99 @@
+"""Clients that others wrote, unmodified, against the real server process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2 as httpx
+import openai
+import pytest
+import schemathesis
+from backstay_contract.names import Env
+from hypothesis import HealthCheck, given, settings
+from openai.types.chat import ChatCompletionMessageParam
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from .processes import Server, running
+
+CASES = 40
+"""Requests that schemathesis makes up for each operation."""
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture
+def client(server: Server) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
+
+
+def test_the_openai_client_completes_a_text(client: openai.OpenAI) -> None:
+    answer = client.completions.create(model="tiny", prompt="Good day", max_tokens=8, temperature=0, logprobs=2)
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens == 8
+    assert answer.choices[0].finish_reason == "length"
+    assert answer.choices[0].logprobs is not None
+    assert len(answer.choices[0].logprobs.tokens or []) == 8
+
+
+def test_the_openai_client_chats_whole_and_as_a_stream(client: openai.OpenAI) -> None:
+    messages: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Hello"}]
+    whole = client.chat.completions.create(model="tiny", messages=messages, max_tokens=12, temperature=0)
+    chunks = client.chat.completions.create(
+        model="tiny", messages=messages, max_tokens=12, temperature=0, stream=True,
+        stream_options={"include_usage": True},
+    )  # fmt: skip
+    seen = list(chunks)
+    text = "".join(choice.delta.content or "" for chunk in seen for choice in chunk.choices)
+    assert text == whole.choices[0].message.content
+    assert seen[-1].usage is not None
+    assert seen[-1].usage.completion_tokens == 12
+
+
+def test_the_openai_client_lists_the_model(client: openai.OpenAI) -> None:
+    assert [model.id for model in client.models.list()] == ["tiny"]
+    assert client.models.retrieve("tiny").id == "tiny"
+
+
+def test_the_openai_client_sees_its_own_errors(client: openai.OpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="'other' is not served"):
+        client.completions.create(model="other", prompt="a")
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.completions.create(model="tiny", prompt="a", temperature=-1)
+    assert refused.value.param == "temperature"
+
+
+@pytest.fixture(scope="module")
+def brief(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose context is short, so that no answer takes long."""
+    with running(tmp_path_factory.mktemp("brief"), "--model", str(folder), **{Env.MAX_MODEL_LEN: "64"}) as one:
+        one.wait_until_ready()
+        yield one
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode))
+def test_the_answers_are_as_our_own_description_says(brief: Server, mode: GenerationMode) -> None:
+    """schemathesis makes up requests, right and wrong ones: no 500, no undescribed status, no other form."""
+    described = schemathesis.openapi.from_url(f"{brief.url}/openapi.json")
+    tried = 0
+    for found in described.get_all_operations():
+        assert isinstance(found, Ok)
+        operation = found.ok()
+        if mode is GenerationMode.NEGATIVE and operation.method == "get":
+            continue  # nothing about them can be wrong
+
+        @settings(max_examples=CASES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def as_described(case: "Case[Any]") -> None:
+            nonlocal tried
+            tried += 1
+            case.call_and_validate(base_url=brief.url, checks=CHECKS)
+
+        as_described()
+    assert tried >= CASES * 3
+    assert httpx.get(f"{brief.url}/readyz").status_code == 200
