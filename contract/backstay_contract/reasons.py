@@ -73,6 +73,7 @@ class Reason(StrEnum):
     ALERT = "Alert", "Alertmanager reported a firing alert for the digest that serves."
     DEGRADED = "Degraded", "Answers are cut at 128 tokens until the judge passes the revision."
     RECOVERED = "Recovered", "The judge passed the revision while its answers were cut; they are whole again."
+    OVERRULED = "Overruled", "A person promoted the revision although it was held."
     POD_OUTLIER = "PodOutlier", "The evidence is against the new colour, and does not show whether it is only one pod."
     RETURNING = "Returning", "A revision of the history is brought up again, to go back to it."
     NO_PREVIOUS = "NoPrevious", "The active colour is bad, and there is nothing healthy to go back to."

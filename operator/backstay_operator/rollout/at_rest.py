@@ -1,11 +1,15 @@
 """What the rows of the transition table do while no attempt is open."""
 
-from backstay_contract.reasons import Reason
-from backstay_contract.status import Attempt, Colour, Rejection
+from typing import Any
 
-from backstay_operator.rollout import memory
+from backstay_contract.reasons import Reason
+from backstay_contract.status import Attempt, Colour, Phase, Rejection
+
+from backstay_operator.rollout import leaving, memory, ways
 from backstay_operator.rollout.facts import Facts
+from backstay_operator.rollout.soaking import WHY_STAY
 from backstay_operator.rollout.step import Step
+from backstay_operator.rollout.ways import Way
 from backstay_operator.rollout.wording import name_of
 
 
@@ -40,6 +44,22 @@ def _numbers(rejected: Rejection) -> str:
     if rejected.metric is None or rejected.observed is None or rejected.limit is None:
         return ""
     return f" of {rejected.metric}, {rejected.observed:.4g} beyond the limit {rejected.limit:g}"
+
+
+def hold(facts: Facts) -> Step:
+    """Something is wrong with what serves, and it stays. The sentence of a hold stands until its reason changes: its
+    numbers grow with each look, and at rest nothing is written."""
+    course = ways.course_of(facts)
+    if facts.status.phase is Phase.HELD and facts.status.reason == course.reason:
+        return Step(facts.status.message, reason=course.reason)
+    changes: dict[str, Any] = {}
+    if facts.active is not None and course.way is not Way.SHARED:
+        changes["history"] = leaving.doubted(facts, facts.active.revision, course.trouble.reason)
+    return Step(f"{WHY_STAY[course.way]}: {course.trouble.message}", changes, reason=course.reason)
+
+
+def hold_on(facts: Facts) -> Step:
+    return Step(facts.status.message, reason=memory.reason(facts.status.reason, Reason.BREACH))
 
 
 def wait_for_drain(facts: Facts) -> Step:

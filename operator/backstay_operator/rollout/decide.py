@@ -2,12 +2,11 @@
 
 from datetime import datetime
 
-from backstay_contract import digest
 from backstay_contract.reasons import Reason
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.status import Attempt, ModelDeploymentStatus, Phase
 
-from backstay_operator.rollout import deriving, memory, plan, report
+from backstay_operator.rollout import deriving, lasting, plan, report
 from backstay_operator.rollout.decision import Decision, Event, Flip
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import Observation
@@ -17,8 +16,8 @@ from backstay_operator.rollout.transitions import AFTER, AT_REST, BEFORE, TRANSI
 
 POLL_SECONDS = 1.0
 """Between two passes while something outside the API server is waited for: a smoke inference, drained requests."""
-RETOLD_SECONDS = 600.0
-"""Well below the hour for which the API server keeps events, and with them the knowledge of what was told."""
+NODES_SECONDS = 10.0
+"""Between two looks at the nodes while there is no room: nothing tells when some other pod leaves."""
 SETTLED_SECONDS = 30.0
 """Between two passes while a deadline runs."""
 
@@ -46,7 +45,8 @@ def decide(
         attempt=open_attempt,
         flip=step.flip or observation.flip,
     )
-    plans = plan.colours(facts, after)
+    step |= lasting.changes(facts, step.changes, after)
+    plans = plan.colours(facts, after, step.changes["degraded"])
     told = report.status(facts, step, target, reason, after, plans, generation)
     return Decision(
         status=told,
@@ -58,6 +58,7 @@ def decide(
         flip=Flip(expected=facts.observation.selector, record=step.flip) if step.flip else None,
         events=_events(row, step, reason, facts, target) if changed or reason.value != status.reason else (),
         look_again=0.0 if changed or _memory_grew(status, told) else _look_again(facts, after, target),
+        watch=facts.watch,
     )
 
 
@@ -95,23 +96,11 @@ def _end_id(attempt: Attempt) -> str:
     return f"{attempt.id}.ended.{attempt.outcome}".lower()
 
 
-def untold_end(status: ModelDeploymentStatus, now: datetime) -> Event | None:
-    """The end of the last attempt, if it was lately: an operator that starts tells it again, since the one before it
-    may have died between the status and the event. It has the event's own id, so it is not told twice."""
-    attempt = status.attempt
-    if attempt is None or attempt.ended_at is None or (now - attempt.ended_at).total_seconds() > RETOLD_SECONDS:
-        return None
-    reason = memory.reason(attempt.outcome or "", Reason.ROLLED_BACK)
-    rejected = next((r for r in status.rejected if r.attempt == attempt.id), None)
-    if rejected is None:
-        return Event(_end_id(attempt), reason, status.message)
-    said = f"{rejected.version} ({digest.short(rejected.digest)}) is rejected: {reason}: {rejected.message}"
-    return Event(_end_id(attempt), reason, said, warning=True)
-
-
 def _memory_grew(before: ModelDeploymentStatus, now: ModelDeploymentStatus) -> bool:
-    """A check was passed in this pass: the next step need not wait."""
+    """A check was passed in this pass, or a slow way back began: the next step need not wait."""
     old, new = before.attempt, now.attempt
+    if now.returning is not None and now.returning != before.returning:
+        return True
     return new is not None and new.smoke_passed_at is not None and (old is None or old.smoke_passed_at is None)
 
 
@@ -124,7 +113,7 @@ def _look_again(facts: Facts, after: After, phase: Phase) -> float | None:
     if phase in (Phase.STARTING, Phase.AWAITING_PROMOTION):
         return POLL_SECONDS if attempt is not None and attempt.smoke_passed_at else SETTLED_SECONDS / 6
     if phase is Phase.PENDING and attempt is not None:
-        return SETTLED_SECONDS
+        return NODES_SECONDS
     other_up = any(
         state.replicas > 0 or state.pods
         for colour, state in facts.observation.colours.items()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Colour, ModelDeploymentStatus
 
-from backstay_operator.rollout.observation import FlipRecord
+from backstay_operator.rollout.observation import FlipRecord, WatchRound
 from backstay_operator.rollout.revision import Wanted
 
 
@@ -55,5 +55,7 @@ class Decision:
     sentence: str
     flip: Flip | None = None
     events: tuple[Event, ...] = ()
+    watch: WatchRound | None = None
+    """To be handed to the next pass."""
     look_again: float | None = None
     """Seconds until the next pass even if nothing changes; None: only when something does."""

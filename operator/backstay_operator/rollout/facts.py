@@ -10,7 +10,7 @@ from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.rollout import Promotion, Strategy
 from backstay_contract.status import Attempt, Colour, HistoryEntry, ModelDeploymentStatus, Rejection
 
-from backstay_operator.rollout import revision
+from backstay_operator.rollout import history, revision
 from backstay_operator.rollout.observation import ColourState, Observation, Pod, PodFailure, WatchRound
 from backstay_operator.rollout.revision import Wanted
 
@@ -153,13 +153,32 @@ class Facts:
     @property
     def entry(self) -> HistoryEntry | None:
         """What the history knows of the active colour's revision."""
-        active = self.active
-        return next((h for h in reversed(self.status.history) if active and h.revision == active.revision), None)
+        return history.entry(self.status, self.active.revision) if self.active is not None else None
+
+    @property
+    def unjudged(self) -> bool:
+        """The status does not know how the active revision came to serve: it was lost, perhaps in the soak."""
+        active, known = self.active, self.status.attempt
+        if active is None or not active.digest or not active.attempt or self.observation.flip is None:
+            return False
+        return (
+            self.entry is None and self.rejection_of(active) is None and (known is None or known.id != active.attempt)
+        )
 
     @property
     def something_new_is_asked(self) -> bool:
-        """People ask for a revision that does not serve and may be tried: it goes before any slow way back."""
-        return not self.wanted_serves and self.rejection is None
+        """A revision is on its way that does not serve: it goes before what the watch finds."""
+        return not (self.wanted_serves or self.rejection is not None or self.paused or self.pin_is_unknown)
+
+    @property
+    def left_unrecorded(self) -> ColourState | None:
+        """The colour that the last flip left and rejected, where the status does not say so: the pass that flipped was
+        killed, or the status was lost."""
+        flip = self.observation.flip
+        if flip is None or not flip.rejects or any(r.attempt == flip.attempt for r in self.status.rejected):
+            return None
+        left = self.observation.colours[flip.to.other]
+        return left if left.exists and left.attempt == flip.attempt and left.digest else None
 
     @property
     def free_colour(self) -> Colour | None:
@@ -222,6 +241,8 @@ class Facts:
         is nothing to judge, or it is a way back, which no metric may keep shut."""
         if self.attempt is None or self.attempt.smoke_passed_at is None:
             return False
+        if self.recreates and self.attempt.held_since is not None:
+            return True  # nothing serves meanwhile: metrics that are dark keep nothing good up
         if self.returns or all(one.metric is MetricName.PERPLEXITY for one in self.attempt.limits):
             return True
         return bool(self.attempt.evidence) and self.attempt.evidence[0].since >= self.attempt.smoke_passed_at
@@ -241,8 +262,6 @@ class Facts:
     @property
     def held_too_long(self) -> bool:
         if self.attempt is None or self.attempt.held_since is None or self.attempt.paused_since is not None:
-        if self.recreates and self.attempt.held_since is not None:
-            return True  # nothing serves meanwhile: metrics that are dark keep nothing good up
             return False
         held = (self.now - self.attempt.held_since).total_seconds()
         return held > self.spec.rollout.soak.hold_timeout_seconds

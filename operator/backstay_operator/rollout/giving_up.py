@@ -3,11 +3,11 @@
 from typing import Any
 
 from backstay_contract.reasons import Reason
-from backstay_contract.status import MAX_REJECTED, Rejection
 
-from backstay_operator.rollout import evaluating
+from backstay_operator.rollout import evaluating, leaving
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.guards import all_ready
+from backstay_operator.rollout.leaving import Cause
 from backstay_operator.rollout.step import Step
 from backstay_operator.rollout.wording import (
     ended,
@@ -75,20 +75,11 @@ def reject_dark(facts: Facts) -> Step:
 def rejection(facts: Facts, reason: Reason, message: str, **numbers: Any) -> Step:
     """End the attempt and remember that its digest may not be tried again by itself."""
     attempt = open_attempt_of(facts)
-    entry = Rejection(
-        digest=attempt.digest,
-        revision=attempt.revision,
-        version=attempt.version,
-        attempt=attempt.id,
-        reason=reason.value,
-        message=message[:1024],
-        at=facts.now,
-        retry_token=facts.spec.rollout.retry_token,
-        **numbers,
-    )
-    kept = tuple(r for r in facts.status.rejected if r.attempt != attempt.id)
     return Step(
         f"{name_of(attempt.version, attempt.digest)} is rejected: {reason}: {message}",
-        {"attempt": ended(facts, reason), "rejected": (*kept, entry)[-MAX_REJECTED:]},
+        {
+            "attempt": ended(facts, reason),
+            "rejected": leaving.rejected(facts, attempt, Cause(reason, message, **numbers)),
+        },
         reason=reason,
     )

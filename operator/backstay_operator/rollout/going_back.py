@@ -5,32 +5,40 @@ It depends on the old side's health only: never on the new one's, nor on the met
 
 from typing import Any
 
-from backstay_contract.evidence import MetricVerdict, VerdictKind
 from backstay_contract.reasons import Reason
 
-from backstay_operator.rollout import memory
+from backstay_operator.rollout import leaving, memory
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.giving_up import rejection
-from backstay_operator.rollout.observation import FlipRecord
+from backstay_operator.rollout.leaving import Cause
+from backstay_operator.rollout.observation import ColourState, FlipRecord
 from backstay_operator.rollout.step import Step
+from backstay_operator.rollout.tree import Trouble
+from backstay_operator.rollout.ways import course_of
 from backstay_operator.rollout.wording import ABORTED, ended, failure_record, name_of, open_attempt_of
 
 
-def go_back_breach(facts: Facts) -> Step:
-    """A metric breached: the digest is rejected with the numbers."""
-    worst = _worst(facts)
-    if worst is None:
-        return _go_back(facts, Reason.BREACH, "a metric breached its limit", rejects=True)
-    return _go_back(facts, Reason.BREACH, worst.message, rejects=True, worst=worst)
+def go_back_trouble(facts: Facts) -> Step:
+    """The new colour is in trouble: its digest is rejected, with the numbers."""
+    course, attempt = course_of(facts), open_attempt_of(facts)
+    record = leaving.record_of(facts, course, attempt.colour.other, attempt.id)
+    step = _recorded(facts, record, Cause.of_course(course))
+    return step | last_failure(facts, course.trouble)
 
 
-def go_back_died(facts: Facts) -> Step:
-    """The new colour's pods died: no statistics are needed."""
-    if facts.failure is None:
-        return _go_back(facts, Reason.PODS_NOT_READY, "no pod of the new colour is ready", rejects=True)
-    pod, failure = facts.failure
-    step = _go_back(facts, failure.reason, f"pod {pod.name}: {failure.message}", rejects=True)
-    return step | {"last_failure": failure_record(facts, pod, failure)}
+def last_failure(facts: Facts, trouble: Trouble) -> dict[str, Any]:
+    """What a dead pod said last, before it goes."""
+    if facts.failure is None or not trouble.hard:
+        return {}
+    return {"last_failure": failure_record(facts, *facts.failure)}
+
+
+def go_back_at_rest(facts: Facts) -> Step:
+    """The revision that serves is in trouble after its soak, and the colour that served before it is still up."""
+    course, active = course_of(facts), _active(facts)
+    record = leaving.record_of(facts, course, active.colour.other, active.attempt)
+    cause = Cause.of_course(course)
+    changes = leaving.by_flip(facts, record, active, cause)
+    return Step(f"back to {record.to}: {cause.message}", changes, flip=record, reason=cause.reason)
 
 
 def go_back_aborted(facts: Facts) -> Step:
@@ -61,39 +69,29 @@ def go_back_dark(facts: Facts) -> Step:
     return _go_back(facts, Reason.NO_DATA, "no usable metrics for holdTimeoutSeconds", rejects=True)
 
 
-def _worst(facts: Facts) -> MetricVerdict | None:
-    """The breached metric with the strongest evidence."""
-    metrics = facts.verdict.metrics if facts.verdict is not None else ()
-    breached = [m for m in metrics if m.verdict is VerdictKind.BREACH]
-    return max(breached, key=lambda m: m.e_value or 0.0, default=None)
-
-
-def _go_back(facts: Facts, reason: Reason, message: str, *, rejects: bool, worst: MetricVerdict | None = None) -> Step:
+def _go_back(facts: Facts, reason: Reason, message: str, *, rejects: bool) -> Step:
     attempt = open_attempt_of(facts)
     record = FlipRecord(
         to=attempt.colour.other,
         attempt=attempt.id,
         reason=reason,
         at=facts.now,
-        message=message[:512],
+        message=message[: leaving.MAX_RECORD],
         rejects=rejects,
-        metric=worst.metric if worst else None,
-        observed=worst.estimate if worst else None,
-        limit=worst.limit if worst else None,
     )
-    return Step(
-        f"back to {attempt.colour.other}: {message}", _changes(facts, record, reason), flip=record, reason=reason
-    )
+    return _recorded(facts, record, Cause(reason, message))
 
 
-def _changes(facts: Facts, record: FlipRecord, reason: Reason) -> dict[str, Any]:
-    verdicts: dict[str, Any] = (
-        {"verdicts": facts.verdict.metrics} if facts.verdict is not None and facts.verdict.metrics else {}
-    )
-    if not record.rejects:
-        return {"attempt": ended(facts, reason)} | verdicts
-    numbers = {"metric": record.metric, "observed": record.observed, "limit": record.limit}
-    return rejection(facts, reason, record.message, **numbers).changes | verdicts
+def _recorded(facts: Facts, record: FlipRecord, cause: Cause) -> Step:
+    """The step of that flip, in the pass that makes it and in one after a crash."""
+    attempt = open_attempt_of(facts)
+    changes: dict[str, Any] = {"attempt": ended(facts, cause.reason)}
+    if record.rejects:
+        changes |= leaving.by_flip(facts, record, attempt, cause)
+    if facts.verdict is not None and facts.verdict.metrics:
+        changes["verdicts"] = facts.verdict.metrics
+    flip = record if record is not facts.observation.flip else None
+    return Step(f"back to {record.to}: {cause.message}", changes, flip=flip, reason=cause.reason)
 
 
 def record_way_back(facts: Facts) -> Step:
@@ -106,8 +104,24 @@ def record_way_back(facts: Facts) -> Step:
             {"attempt": ended(facts, Reason.ROLLED_BACK)},
             reason=Reason.ROLLED_BACK,
         )
-    reason = memory.reason(record.reason, Reason.ROLLED_BACK)
-    return Step(f"back to {record.to}: {record.message}", _changes(facts, record, reason), reason=reason)
+    return _recorded(facts, record, Cause.of_record(record, memory.reason(record.reason, Reason.ROLLED_BACK)))
+
+
+def record_rejection(facts: Facts) -> Step:
+    """The same at rest, or where the status was lost since: the losing colour still says what it ran."""
+    record, left = facts.observation.flip, facts.left_unrecorded
+    if record is None or left is None:
+        raise LookupError("record_rejection is called where no rejection is missing")
+    cause = Cause.of_record(record, memory.reason(record.reason, Reason.ROLLED_BACK))
+    return Step(
+        f"back to {record.to}: {record.message}", leaving.by_flip(facts, record, left, cause), reason=cause.reason
+    )
+
+
+def _active(facts: Facts) -> ColourState:
+    if facts.active is None:
+        raise LookupError("nothing serves: the transition table has a row in the wrong stage")
+    return facts.active
 
 
 def finish(facts: Facts) -> Step:
@@ -123,5 +137,7 @@ def wait(facts: Facts) -> Step:
 
 
 def _outcome(facts: Facts) -> Reason:
-    attempt = facts.status.attempt
-    return memory.reason((attempt.outcome if attempt else None) or "", Reason.ROLLED_BACK)
+    """Why the last flip was made."""
+    flip, attempt = facts.observation.flip, facts.status.attempt
+    said = flip.reason if flip is not None else (attempt.outcome if attempt else None)
+    return memory.reason(said or "", Reason.ROLLED_BACK)

@@ -1,12 +1,16 @@
 """What the rows of the transition table do with a candidate until the flip, the flip included."""
 
-from backstay_contract.metric import MetricName
-from backstay_contract.reasons import Reason
-from backstay_contract.status import MetricLimit, Phase
+from typing import Any
 
-from backstay_operator.rollout import evaluating
+from backstay_contract.metric import MetricName
+from backstay_contract.mode import Mode
+from backstay_contract.reasons import Reason
+from backstay_contract.status import Attempt, MetricLimit, Phase
+
+from backstay_operator.rollout import evaluating, leaving
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import FlipRecord
+from backstay_operator.rollout.plan import attempt_number
 from backstay_operator.rollout.step import Step
 from backstay_operator.rollout.wording import how_far, name_of, open_attempt_of, remember, what_checks_wait_for
 
@@ -82,15 +86,44 @@ def await_person(facts: Facts) -> Step:
 
 def flip(facts: Facts) -> Step:
     attempt = open_attempt_of(facts)
-    unhealthy = facts.active is not None and facts.active.ready == 0
+    unhealthy = facts.active is not None and facts.active.ready == 0 and not facts.recreates
     reason = Reason.ACTIVE_UNHEALTHY if unhealthy else Reason.PROMOTED
+    if facts.returns:
+        reason = Reason.RETURNING
     record = FlipRecord(to=attempt.colour, attempt=attempt.id, reason=reason, at=facts.now)
-    return Step(
-        f"{name_of(attempt.version, attempt.digest)} passed its checks: the Service selects {attempt.colour}",
-        {"attempt": attempt.with_(switched_at=facts.now, held_since=None, last_data_at=None)},
-        flip=record,
-        reason=reason,
+    changes = {"attempt": attempt.with_(switched_at=facts.now, held_since=None, last_data_at=None)} | _mode_there(facts)
+    said = f"{name_of(attempt.version, attempt.digest)} passed its checks: the Service selects {attempt.colour}"
+    return Step(said, changes, flip=record, reason=reason)
+
+
+def _mode_there(facts: Facts) -> dict[str, Any]:
+    """A revision that is gone back to may serve with cut answers at first."""
+    returning = facts.status.returning
+    if not facts.returns or returning is None or returning.mode != Mode.DEGRADED.value:
+        return {}
+    return {"degraded": leaving.cut(facts, returning.to, returning.reason, returning.message)}
+
+
+def soak_anew(facts: Facts) -> Step:
+    """The status was lost, and what serves may have been in its soak: an attempt of the same name goes on from here."""
+    active, wanted = facts.active, facts.wanted
+    if active is None:
+        raise LookupError("nothing serves that could be soaked")
+    attempt = Attempt(
+        id=active.attempt,
+        revision=active.revision,
+        digest=active.digest,
+        version=active.version,
+        colour=active.colour,
+        image=active.image,
+        recipe=wanted.recipe if wanted.revision == active.revision else None,
+        started_at=facts.now,
+        smoke_passed_at=facts.now,
+        switched_at=facts.now,
     )
+    numbers = [attempt_number(state.attempt) for state in facts.observation.colours.values()]
+    said = f"{name_of(active.version, active.digest)} serves, and its status was lost: it is soaked anew"
+    return Step(said, {"attempt": attempt, "attempts": max(facts.status.attempts, *numbers)})
 
 
 def begin_soak(facts: Facts) -> Step:
@@ -100,5 +133,5 @@ def begin_soak(facts: Facts) -> Step:
     at = record.at if record is not None else facts.now
     return Step(
         f"the Service selects {attempt.colour} since {at:%H:%M:%S}",
-        {"attempt": attempt.with_(switched_at=at, held_since=None, last_data_at=None)},
+        {"attempt": attempt.with_(switched_at=at, held_since=None, last_data_at=None)} | _mode_there(facts),
     )

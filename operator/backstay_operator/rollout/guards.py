@@ -2,11 +2,12 @@
 
 from backstay_contract.evidence import VerdictKind
 from backstay_contract.reasons import Reason
-from backstay_contract.rollout import Policy, WhenSpecChanges
+from backstay_contract.rollout import Policy, Promotion, WhenSpecChanges
 from backstay_contract.status import Phase
 
-from backstay_operator.rollout import evaluating
+from backstay_operator.rollout import evaluating, room, watching, ways
 from backstay_operator.rollout.facts import Facts
+from backstay_operator.rollout.ways import Way
 
 
 def always(_: Facts) -> bool:
@@ -31,6 +32,54 @@ def wanted_is_rejected(facts: Facts) -> bool:
 
 def paused(facts: Facts) -> bool:
     return facts.paused
+
+
+def rejection_unrecorded(facts: Facts) -> bool:
+    """The last flip rejected what it left, and the status does not say so."""
+    return facts.left_unrecorded is not None
+
+
+def soak_unrecorded(facts: Facts) -> bool:
+    """The status was lost: what serves is soaked anew."""
+    return facts.unjudged
+
+
+def hold_goes_on(facts: Facts) -> bool:
+    """At rest: until the judge passes the revision, a person asks for another one, or the alert is over."""
+    active, reason = facts.active, facts.status.reason
+    if active is None or facts.something_new_is_asked or facts.wanted.revision != facts.aim.revision:
+        return False
+    watched = bool(watching.limits(facts.spec, facts.status, active.revision))
+    return watched and reason != Reason.ALERT and not facts.verdict_is(VerdictKind.PASS)
+
+
+def passed_in_degraded_mode(facts: Facts) -> bool:
+    return facts.degraded and facts.verdict_is(VerdictKind.PASS)
+
+
+# --- troubles, in the soak and after it --------------------------------------------------------------------------
+
+
+def trouble_and_previous_ready(facts: Facts) -> bool:
+    return _leads_to(facts, Way.FLIP)
+
+
+def trouble_and_slow_way_back(facts: Facts) -> bool:
+    return _leads_to(facts, Way.RETURN)
+
+
+def trouble_to_degrade_for(facts: Facts) -> bool:
+    return _leads_to(facts, Way.DEGRADE)
+
+
+def trouble_to_hold_for(facts: Facts) -> bool:
+    """A rule says so, the cause is shared, or there is nothing to go back to."""
+    return _leads_to(facts, Way.HOLD, Way.SHARED, Way.NOWHERE)
+
+
+def _leads_to(facts: Facts, *found: Way) -> bool:
+    course = ways.course(facts)
+    return course is not None and course.way in found
 
 
 def colour_is_busy(facts: Facts) -> bool:
@@ -66,7 +115,22 @@ def past_deadline(facts: Facts) -> bool:
 
 
 def no_room(facts: Facts) -> bool:
-    return any(pod.unschedulable for pod in facts.candidate_pods)
+    return room.shortage(facts) is not None or any(pod.unschedulable for pod in facts.candidate_pods)
+
+
+def active_is_in_the_way(facts: Facts) -> bool:
+    """rollout.strategy is Recreate, and the active colour still has pods."""
+    return room.active_is_in_the_way(facts) and (facts.candidate is None or facts.candidate.replicas == 0)
+
+
+def recreate_is_paused(facts: Facts) -> bool:
+    return facts.recreates and facts.paused
+
+
+def recreated_in_vain(facts: Facts) -> bool:
+    """The active colour is down, and the candidate found no room in time."""
+    down = facts.recreates and facts.active is not None and facts.active.replicas == 0
+    return down and facts.past_deadline
 
 
 def all_ready(facts: Facts) -> bool:
@@ -101,7 +165,8 @@ def evaluation_is_new(facts: Facts) -> bool:
 def metrics_are_dark(facts: Facts) -> bool:
     """Something is to be judged, and a look found no usable metrics of the candidate."""
     attempt = facts.attempt
-    return facts.smoke_passed and facts.has_limits and attempt is not None and attempt.held_since is not None
+    dark = facts.smoke_passed and facts.has_limits and attempt is not None and attempt.held_since is not None
+    return dark and not facts.returns and not facts.recreates
 
 
 def metrics_are_read(facts: Facts) -> bool:
@@ -150,36 +215,31 @@ def previous_is_wanted(facts: Facts) -> bool:
     return facts.previous_ready and facts.previous is not None and facts.wanted.revision == facts.previous.revision
 
 
+def cold_previous_is_wanted(facts: Facts) -> bool:
+    """What served before is asked for again, and it is not kept warm."""
+    if facts.attempt is None or facts.rejection is not None:
+        return False
+    other = facts.observation.colours[facts.attempt.colour.other]
+    return other.replicas == 0 and other.revision == facts.wanted.revision != facts.attempt.revision
+
+
 def aborted_and_previous_ready(facts: Facts) -> bool:
     return facts.aborted and facts.previous_ready
 
 
-def candidate_died(facts: Facts) -> bool:
-    """No pod is left that could answer, whatever took them: also where their Deployment was deleted."""
-    return facts.hard_failure or facts.candidate_ready == 0
-
-
-def candidate_died_and_previous_ready(facts: Facts) -> bool:
-    return candidate_died(facts) and facts.previous_ready
-
-
-def breach(facts: Facts) -> bool:
-    return facts.verdict_is(VerdictKind.BREACH)
-
-
-def breach_and_previous_ready(facts: Facts) -> bool:
-    return breach(facts) and facts.previous_ready
-
-
-def bad_and_nowhere_to_go(facts: Facts) -> bool:
-    return (breach(facts) or candidate_died(facts) or facts.aborted) and not facts.previous_ready
+def overruled(facts: Facts) -> bool:
+    """A person names the attempt for it to be promoted although it is held. With manual promotion the same name stands
+    there since the flip, so that it says nothing."""
+    rollout, attempt = facts.spec.rollout, facts.attempt
+    named = attempt is not None and rollout.promote == attempt.id and rollout.promotion is Promotion.AUTOMATIC
+    return named and facts.candidate_ready > 0 and not facts.hard_failure and not facts.aborted
 
 
 def superseded(facts: Facts) -> bool:
     """A third revision is wanted, and the policy is not to wait for the verdict on the second."""
     supersedes = facts.spec.rollout.when_spec_changes_in_soak is WhenSpecChanges.SUPERSEDE
     held = facts.status.phase is Phase.HELD
-    at_once = (supersedes and not facts.paused) or held or facts.pinned
+    at_once = (supersedes and not facts.paused) or held or facts.pinned or facts.returns
     return another_is_wanted(facts) and at_once and facts.rejection is None
 
 
@@ -209,11 +269,12 @@ def _soak_may_end(facts: Facts) -> bool:
 
 
 def soak_over_promote(facts: Facts) -> bool:
-    return _soak_over(facts, Policy.PROMOTE)
+    return _soak_over(facts, Policy.PROMOTE) and not suspect(facts)
 
 
 def soak_over_hold(facts: Facts) -> bool:
-    return _soak_over(facts, Policy.HOLD) or (_soak_over(facts, Policy.ROLLBACK) and not facts.previous_ready)
+    nowhere = _soak_over(facts, Policy.ROLLBACK) and not facts.previous_ready
+    return _soak_over(facts, Policy.HOLD) or nowhere or (_soak_over(facts, Policy.PROMOTE) and suspect(facts))
 
 
 def soak_over_go_back(facts: Facts) -> bool:
@@ -221,18 +282,29 @@ def soak_over_go_back(facts: Facts) -> bool:
 
 
 def _soak_over(facts: Facts, policy: Policy) -> bool:
+    """A slow way back ends with what it brought back: its policy is to promote."""
     rollout = facts.spec.rollout
     over = facts.has_limits and facts.observed_seconds >= rollout.soak.max_seconds and not facts.paused
-    return over and rollout.soak.on_insufficient_data is policy
+    return over and policy is (Policy.PROMOTE if facts.returns else rollout.soak.on_insufficient_data)
+
+
+def suspect(facts: Facts) -> bool:
+    """There is enough evidence against the revision, and all that is missing is whether it is one pod's fault: that is
+    no lack of data, and nobody's wish to promote."""
+    return any(
+        m.verdict is VerdictKind.POD_OUTLIER
+        or (m.e_value is not None and m.breach_at is not None and m.e_value >= m.breach_at)
+        for m in (facts.verdict.metrics if facts.verdict is not None else facts.status.verdicts)
+    )
 
 
 def dark_in_soak_promote(facts: Facts) -> bool:
-    return _no_data_policy(facts, Policy.PROMOTE)
+    return _no_data_policy(facts, Policy.PROMOTE) and not suspect(facts)
 
 
 def dark_in_soak_hold(facts: Facts) -> bool:
     nowhere = _no_data_policy(facts, Policy.ROLLBACK) and not facts.previous_ready
-    return _no_data_policy(facts, Policy.HOLD) or nowhere
+    return _no_data_policy(facts, Policy.HOLD) or nowhere or (_no_data_policy(facts, Policy.PROMOTE) and suspect(facts))
 
 
 def dark_in_soak_go_back(facts: Facts) -> bool:
@@ -242,10 +314,11 @@ def dark_in_soak_go_back(facts: Facts) -> bool:
 def cause_of_hold(facts: Facts) -> Reason | None:
     """Why a hold begins or goes on, as far as this pass can see it. Never asked of the status: a person's edit, or an
     invalid spec in between, may have changed what it says."""
-    if bad_and_nowhere_to_go(facts):
-        return Reason.NO_PREVIOUS
+    course = ways.course(facts)
+    if course is not None and course.way in (Way.HOLD, Way.SHARED, Way.NOWHERE):
+        return course.reason
     if soak_over_hold(facts):
-        return Reason.INSUFFICIENT_DATA
+        return Reason.POD_OUTLIER if suspect(facts) else Reason.INSUFFICIENT_DATA
     return Reason.NO_DATA if dark_in_soak_hold(facts) else None
 
 

@@ -6,12 +6,13 @@ from datetime import datetime
 
 from backstay_contract.mode import Mode
 from backstay_contract.rollout import Rollout
-from backstay_contract.status import Attempt, Colour
+from backstay_contract.status import Attempt, Colour, Degraded
 
+from backstay_operator.rollout import room
 from backstay_operator.rollout.decision import ColourPlan
-from backstay_operator.rollout.facts import Facts, candidate_replicas
+from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import ColourState, FlipRecord
-from backstay_operator.rollout.revision import source_of
+from backstay_operator.rollout.revision import Wanted, source_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,36 +26,48 @@ class After:
     """The last flip, this pass's included."""
 
 
-def colours(facts: Facts, after: After) -> Mapping[Colour, ColourPlan]:
-    return {colour: _colour(facts, after, facts.observation.colours[colour]) for colour in Colour}
+def colours(facts: Facts, after: After, degraded: Degraded | None) -> Mapping[Colour, ColourPlan]:
+    return {colour: _colour(facts, after, degraded, facts.observation.colours[colour]) for colour in Colour}
 
 
-def _colour(facts: Facts, after: After, state: ColourState) -> ColourPlan:
+def _colour(facts: Facts, after: After, degraded: Degraded | None, state: ColourState) -> ColourPlan:
     attempt = after.attempt
     if after.selector is state.colour:
-        return _active(facts, after, state)
+        return _active(facts, after, degraded, state)
     if attempt is None:
         return ColourPlan(retired_replicas(facts, after, state), mode=Mode.STANDBY)
     if attempt.colour is state.colour and attempt.switched_at is None:
-        replicas = candidate_replicas(facts.spec, facts.active)
+        if room.candidate_stays_down(facts, state):
+            return ColourPlan(0)
         # An address that was wrong is mended by an edit that makes no new revision: the pods must learn of it.
         moved = state.source is not None and state.source != source_of(facts.wanted.recipe.model)
         build = facts.wanted if moved or state.attempt != attempt.id else None
-        return ColourPlan(replicas, build=build, attempt=attempt.id, mode=Mode.NORMAL)
+        return ColourPlan(facts.candidate_wanted, build=build, attempt=attempt.id, mode=Mode.NORMAL)
     if attempt.colour is not state.colour and attempt.switched_at is not None:
         return ColourPlan(state.replicas, mode=Mode.STANDBY)  # previous, kept warm until the verdict
     return ColourPlan(retired_replicas(facts, after, state), mode=Mode.STANDBY)
 
 
-def _active(facts: Facts, after: After, state: ColourState) -> ColourPlan:
-    """The active colour never shrinks while an attempt is open: its pods may be needed for the way back."""
+def _active(facts: Facts, after: After, degraded: Degraded | None, state: ColourState) -> ColourPlan:
+    """The active colour never shrinks while an attempt is open: its pods may be needed for the way back. Where
+    rollout.strategy is Recreate, it goes down for the candidate."""
+    if after.attempt is not None and after.attempt.switched_at is None and room.active_makes_way(facts):
+        return ColourPlan(0)
     wanted = facts.spec.replicas
+    mode = Mode.DEGRADED if degraded is not None and degraded.revision == state.revision else Mode.NORMAL
     replicas = max(wanted, state.replicas) if after.attempt is not None else wanted
     if facts.vanished is not None and state.colour is facts.active_colour:
-        last = after.attempt.id if after.attempt is not None and after.attempt.colour is state.colour else None
-        of = last or (after.flip.attempt if after.flip else "")
-        return ColourPlan(replicas, build=facts.vanished, attempt=of, mode=Mode.NORMAL)
-    return ColourPlan(replicas, mode=Mode.NORMAL)
+        return ColourPlan(replicas, build=facts.vanished, attempt=_rebuilt_as(facts.vanished, after, state), mode=mode)
+    return ColourPlan(replicas, mode=mode)
+
+
+def _rebuilt_as(vanished: Wanted, after: After, state: ColourState) -> str:
+    """The attempt that a Deployment belongs to which is built again. After a way back the flip's record names the
+    loser's, so that nothing tells the winner's any more: it gets one before the first."""
+    if after.attempt is not None and after.attempt.colour is state.colour:
+        return after.attempt.id
+    flipped = after.flip.attempt if after.flip is not None else ""
+    return flipped if flipped.startswith(f"{vanished.revision}-") else f"{vanished.revision}-0"
 
 
 def retired_replicas(facts: Facts, after: After, state: ColourState) -> int:

@@ -8,10 +8,10 @@ from backstay_contract.status import Attempt, Colour, Condition, ModelDeployment
 
 from backstay_operator import conditions
 from backstay_operator.conditions import Wanted
-from backstay_operator.rollout import kstatus, levers, memory
+from backstay_operator.rollout import history, kstatus, levers, memory
 from backstay_operator.rollout.decision import ColourPlan
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.observation import ColourState
+from backstay_operator.rollout.observation import ColourState, WatchRound
 from backstay_operator.rollout.plan import After
 from backstay_operator.rollout.step import Step
 
@@ -94,7 +94,7 @@ def _conditions(
     facts: Facts, updated: ModelDeploymentStatus, reason: Reason, after: After, generation: int
 ) -> tuple[Condition, ...]:
     wanted = [_ready(updated), _progressing(updated, reason, after), _verified(updated, reason, after)]
-    wanted.append(_degraded(updated, reason))
+    wanted.append(_degraded(facts, updated, reason))
     wanted += levers.conditions(facts)
     wanted += kstatus.conditions(facts, updated, reason, after)
     metrics = _metrics(facts)
@@ -131,23 +131,55 @@ def _verified(updated: ModelDeploymentStatus, reason: Reason, after: After) -> W
     )
 
 
-def _degraded(updated: ModelDeploymentStatus, reason: Reason) -> Wanted:
-    if updated.phase is Phase.HELD and reason is Reason.NO_PREVIOUS:
+def _degraded(facts: Facts, updated: ModelDeploymentStatus, reason: Reason) -> Wanted:
+    """Something serves that is not as good as it should be: with cut answers, or for want of a better revision."""
+    active, returning = updated.active, updated.returning
+    if updated.degraded is not None and active is not None and updated.degraded.revision == active.revision:
+        return Wanted("Degraded", "True", Reason.DEGRADED, updated.degraded.message)
+    if updated.phase is Phase.HELD and reason in TROUBLED:
         return Wanted("Degraded", "True", reason, updated.message)
-    return Wanted("Degraded", "False", Reason.AT_REST if updated.attempt is None else reason, "")
+    if returning is None or (active is not None and active.revision == returning.to):
+        return Wanted("Degraded", "False", Reason.AT_REST if updated.attempt is None else reason, "")
+    if history.returning_to(updated, facts.aim, facts.spec.rollout) is None:
+        said = f"revision {returning.to} could not be brought up again; what serves stays: {returning.message}"
+        return Wanted("Degraded", "True", Reason.NO_PREVIOUS, said[:MAX_MESSAGE])
+    return Wanted("Degraded", "True", Reason.RETURNING, returning.message)
+
+
+TROUBLED = (Reason.NO_PREVIOUS, Reason.SHARED_CAUSE, Reason.BREACH, Reason.ALERT, Reason.POD_OUTLIER)
+"""Reasons of a hold that say something against the revision that serves."""
 
 
 def _metrics(facts: Facts) -> Wanted | None:
     """Only a look can tell; between two looks the condition stays as it is."""
     look, attempt = facts.observation.look, facts.attempt
+    if attempt is None and facts.watch is not None and look is not None:
+        return _metrics_at_rest(facts, facts.watch)
     if look is None or attempt is None or not attempt.limits:
-        before = next((c for c in facts.status.conditions if c.type == "MetricsAvailable"), None)
-        if before is None:
-            return None
-        return Wanted(
-            before.type, before.status, memory.reason(before.reason, Reason.METRICS_UNAVAILABLE), before.message
-        )
+        return _as_before(facts)
     if attempt.held_since is not None:
         said = look.problem or (facts.verdict.message if facts.verdict else "not every ready pod could be read")
         return Wanted("MetricsAvailable", "False", Reason.METRICS_UNAVAILABLE, said)
     return Wanted("MetricsAvailable", "True", Reason.METRICS_AVAILABLE, f"read from {look.source or 'the pods'}")
+
+
+def _as_before(facts: Facts) -> Wanted | None:
+    before = next((c for c in facts.status.conditions if c.type == "MetricsAvailable"), None)
+    if before is None:
+        return None
+    return Wanted(before.type, before.status, memory.reason(before.reason, Reason.METRICS_UNAVAILABLE), before.message)
+
+
+def _metrics_at_rest(facts: Facts, watch: WatchRound) -> Wanted | None:
+    """A watch that is blind is told after holdTimeoutSeconds, and when it sees again: a look alone writes nothing."""
+    before = _as_before(facts)
+    if watch.dark_since is None:
+        if before is not None and before.status == "True":
+            return before
+        return Wanted("MetricsAvailable", "True", Reason.METRICS_AVAILABLE, "the watch reads the active colour's pods")
+    if (facts.now - watch.dark_since).total_seconds() <= facts.spec.rollout.soak.hold_timeout_seconds:
+        return before
+    if before is not None and before.status == "False":
+        return before
+    said = facts.verdict.message if facts.verdict is not None else "no usable metrics"
+    return Wanted("MetricsAvailable", "False", Reason.METRICS_UNAVAILABLE, f"the watch is blind: {said}"[:MAX_MESSAGE])

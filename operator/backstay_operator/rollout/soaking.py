@@ -3,10 +3,12 @@
 from backstay_contract.reasons import Reason
 from backstay_contract.status import MAX_HISTORY, HistoryEntry
 
+from backstay_operator.rollout import ways
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.guards import cause_of_hold
 from backstay_operator.rollout.step import Step
-from backstay_operator.rollout.wording import ended, how_far, name_of, open_attempt_of, remember
+from backstay_operator.rollout.ways import Way
+from backstay_operator.rollout.wording import ended, name_of, open_attempt_of, remember
 
 
 def soak_on(facts: Facts) -> Step:
@@ -25,27 +27,43 @@ def soak_on(facts: Facts) -> Step:
 def hold(facts: Facts) -> Step:
     verdict = facts.verdict
     said = verdict.message if verdict else "no verdict"
-    return Step(f"both colours stay: {said}", remember(facts))
+    return Step(f"both colours stay: {said}", remember(facts), reason=cause_of_hold(facts) or Reason.NO_DATA)
 
 
 def hold_on(facts: Facts) -> Step:
     """Stay held. Between two looks the last look's reason and sentence stand."""
+    if ways.course(facts) is not None:
+        return hold_trouble(facts)
     if not facts.looked and facts.status.reason in _HOLDS:
         return Step(facts.status.message, remember(facts), reason=Reason(facts.status.reason))
-    cause = cause_of_hold(facts) or Reason.NO_DATA
-    said = hold_bad(facts) if cause is Reason.NO_PREVIOUS else hold(facts)
-    return Step(said.sentence, said.changes, reason=cause)
+    return hold(facts)
 
 
-_HOLDS = (Reason.NO_PREVIOUS, Reason.INSUFFICIENT_DATA, Reason.NO_DATA)
+_HOLDS = (
+    Reason.NO_PREVIOUS,
+    Reason.INSUFFICIENT_DATA,
+    Reason.NO_DATA,
+    Reason.BREACH,
+    Reason.SHARED_CAUSE,
+    Reason.POD_OUTLIER,
+)
 
 
-def hold_bad(facts: Facts) -> Step:
-    if facts.verdict is not None and facts.verdict.verdict.value == "Breach":
-        said = facts.verdict.message
-    else:
-        said = how_far(facts)
-    return Step(f"nothing healthy to go back to: {said}", remember(facts))
+def hold_trouble(facts: Facts) -> Step:
+    """Something is wrong with the new colour, and both stay."""
+    course = ways.course_of(facts)
+    return Step(f"{WHY_STAY[course.way]}: {course.trouble.message}", remember(facts), reason=course.reason)
+
+
+WHY_STAY = {
+    Way.HOLD: "held, as rollback says",
+    Way.SHARED: "another revision breaches it, too, so the revision is not the cause",
+    Way.NOWHERE: "nothing healthy to go back to",
+}
+
+
+def end_overruled(facts: Facts) -> Step:
+    return end_soak(facts, Reason.OVERRULED, verified=False)
 
 
 def verify(facts: Facts) -> Step:
@@ -64,6 +82,11 @@ def end_without_data(facts: Facts) -> Step:
     return end_soak(facts, Reason.NO_DATA, verified=False)
 
 
+def end_reverted(facts: Facts) -> Step:
+    """What served before is asked for again. It is not kept warm, so an attempt of its own brings it back."""
+    return end_soak(facts, Reason.PINNED if facts.pinned else Reason.SPEC_REVERTED, verified=False)
+
+
 def end_superseded(facts: Facts) -> Step:
     return end_soak(facts, Reason.SUPERSEDED, verified=False)
 
@@ -80,6 +103,7 @@ def end_soak(facts: Facts, reason: Reason, *, verified: bool) -> Step:
         reason=reason.value,
         at=facts.now,
         recipe=attempt.recipe,
+        limits=attempt.limits,
     )
     others = tuple(h for h in facts.status.history if h.revision != attempt.revision)
     changes = remember(facts) | {

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Phase
 
-from backstay_operator.rollout import at_rest, levers, soaking
+from backstay_operator.rollout import at_rest, degrading, levers, making_room, returning, soaking
 from backstay_operator.rollout import giving_up as give_up
 from backstay_operator.rollout import going_back as back
 from backstay_operator.rollout import going_forward as forward
@@ -53,7 +53,7 @@ class Transition(NamedTuple):
 
 P = Phase
 REST, TRIED, SWITCHED = Stage.REST, Stage.TRIED, Stage.SWITCHED
-AT_REST = (P.PENDING, P.SERVING, P.FAILED)
+AT_REST = (P.PENDING, P.SERVING, P.FAILED, P.HELD)
 BEFORE = (P.PENDING, P.STARTING, P.CHECKING, P.AWAITING_PROMOTION, P.HELD)
 GATE = (P.CHECKING, P.AWAITING_PROMOTION, P.HELD)
 AFTER = (P.SOAKING, P.HELD)
@@ -68,21 +68,37 @@ TRANSITIONS: tuple[Transition, ...] = (
     # At rest.
     T((P.ROLLING_BACK,), REST, when.loser_has_no_traffic, P.SERVING, back.finish, R.ROLLED_BACK, QUIET),
     T((P.ROLLING_BACK,), REST, when.always, P.ROLLING_BACK, back.wait, R.ROLLED_BACK, QUIET),
+    T(AT_REST, REST, when.rejection_unrecorded, P.ROLLING_BACK, back.record_rejection, R.ROLLED_BACK, WARN),
+    T(AT_REST, REST, when.soak_unrecorded, P.SOAKING, forward.soak_anew, R.SOAKING),
+    # … and in trouble all the same: the watch, an alert, or a slow way back that could not be gone.
+    T(AT_REST, REST, when.trouble_and_previous_ready, P.ROLLING_BACK, back.go_back_at_rest, R.BREACH, WARN),
+    T(AT_REST, REST, when.trouble_and_slow_way_back, P.SERVING, returning.begin, R.RETURNING, WARN),
+    T(AT_REST, REST, when.trouble_to_degrade_for, P.SERVING, degrading.stay, R.DEGRADED, WARN),
+    T(AT_REST, REST, when.trouble_to_hold_for, P.HELD, at_rest.hold, R.BREACH, WARN),
+    T((P.HELD,), REST, when.hold_goes_on, P.HELD, at_rest.hold_on, R.BREACH, QUIET),
+    T(AT_REST, REST, when.passed_in_degraded_mode, P.SERVING, degrading.recover, R.RECOVERED),
     T(AT_REST, REST, when.pin_is_unknown, P.SERVING, levers.say_unknown, R.REVISION_UNKNOWN, WARN, P.PENDING),
     T(AT_REST, REST, when.wanted_serves, P.SERVING, at_rest.settle, R.SERVING, QUIET),
     T(AT_REST, REST, when.wanted_is_rejected, P.SERVING, at_rest.refuse, R.REVISION_REJECTED, QUIET, P.FAILED),
     T(AT_REST, REST, when.paused, P.SERVING, levers.wait_for_resume, R.PAUSED, Tell.NORMAL, P.PENDING),
     T(AT_REST, REST, when.colour_is_busy, P.SERVING, at_rest.wait_for_drain, R.WAITING_FOR_DRAIN, QUIET, P.PENDING),
+    T(AT_REST, REST, when.no_room, P.PENDING, making_room.open_to_wait, R.INSUFFICIENT_CAPACITY, WARN),
+    T(AT_REST, REST, when.active_is_in_the_way, P.PENDING, making_room.open_to_recreate, R.RECREATING),
     T(AT_REST, REST, when.always, P.STARTING, at_rest.open_attempt, R.NEW_REVISION),
     # An attempt before the flip: what ends it.
     T(BEFORE, TRIED, when.aborted, P.SERVING, levers.reject_aborted, R.ABORTED, WARN, P.FAILED),
     T(BEFORE, TRIED, when.put_back, P.SERVING, give_up.drop, R.SPEC_REVERTED),
     T(BEFORE, TRIED, when.another_is_wanted, P.SERVING, give_up.drop, R.SPEC_CHANGED, Tell.NORMAL, P.PENDING),
     T(BEFORE, TRIED, when.failed_hard, P.SERVING, give_up.reject_failure, R.CRASH_LOOP, WARN, P.FAILED),
+    T((P.PENDING,), TRIED, when.recreated_in_vain, P.SERVING, making_room.reject,
+      R.INSUFFICIENT_CAPACITY, WARN, P.FAILED),
     T((P.STARTING, P.CHECKING), TRIED, when.past_deadline, P.SERVING, give_up.reject_deadline,
       R.PROGRESS_DEADLINE_EXCEEDED, WARN, P.FAILED),
     # … and what brings it on.
-    T((P.PENDING, P.STARTING), TRIED, when.no_room, P.PENDING, forward.stay, R.INSUFFICIENT_CAPACITY, WARN),
+    T(BEFORE, TRIED, when.recreate_is_paused, P.PENDING, making_room.step_back, R.PAUSED),
+    T((P.PENDING, P.STARTING), TRIED, when.no_room, P.PENDING, making_room.wait_for_nodes,
+      R.INSUFFICIENT_CAPACITY, WARN),
+    T((P.PENDING, P.STARTING), TRIED, when.active_is_in_the_way, P.PENDING, making_room.wait_for_active, R.RECREATING),
     T((P.PENDING,), TRIED, when.always, P.STARTING, forward.progress, R.STARTING, QUIET),
     T((P.STARTING,), TRIED, when.all_ready, P.CHECKING, forward.check, R.CHECKING),
     T((P.STARTING,), TRIED, when.always, P.STARTING, forward.stay, R.STARTING, QUIET),
@@ -109,14 +125,17 @@ TRANSITIONS: tuple[Transition, ...] = (
       R.AWAITING_PROMOTION, QUIET),
     # After the flip: the way back first.
     T(AFTER, SWITCHED, when.aborted_and_previous_ready, P.ROLLING_BACK, back.go_back_aborted, R.ABORTED, WARN),
-    T((P.SOAKING,), SWITCHED, when.aborted, P.HELD, levers.hold_aborted, R.NO_PREVIOUS, WARN),
     T(AFTER, SWITCHED, when.previous_is_wanted, P.ROLLING_BACK, back.go_back_reverted, R.SPEC_REVERTED),
-    T(AFTER, SWITCHED, when.candidate_died_and_previous_ready, P.ROLLING_BACK, back.go_back_died,
-      R.PODS_NOT_READY, WARN),
-    T(AFTER, SWITCHED, when.breach_and_previous_ready, P.ROLLING_BACK, back.go_back_breach, R.BREACH, WARN),
-    T((P.SOAKING,), SWITCHED, when.bad_and_nowhere_to_go, P.HELD, soaking.hold_bad, R.NO_PREVIOUS, WARN),
+    T(AFTER, SWITCHED, when.cold_previous_is_wanted, P.SERVING, soaking.end_reverted, R.SPEC_REVERTED),
+    T(AFTER, SWITCHED, when.trouble_and_previous_ready, P.ROLLING_BACK, back.go_back_trouble, R.BREACH, WARN),
+    T(AFTER, SWITCHED, when.trouble_and_slow_way_back, P.SERVING, returning.begin_in_soak, R.RETURNING, WARN),
+    T((P.SOAKING,), SWITCHED, when.aborted, P.HELD, levers.hold_aborted, R.NO_PREVIOUS, WARN),
+    T(AFTER, SWITCHED, when.trouble_to_degrade_for, P.SERVING, degrading.stay_in_soak, R.DEGRADED, WARN),
+    T((P.HELD,), SWITCHED, when.overruled, P.SERVING, soaking.end_overruled, R.OVERRULED),
+    T((P.SOAKING,), SWITCHED, when.trouble_to_hold_for, P.HELD, soaking.hold_trouble, R.NO_PREVIOUS, WARN),
     T(AFTER, SWITCHED, when.superseded_and_previous_ready, P.ROLLING_BACK, back.go_back_superseded, R.SUPERSEDED),
     T(AFTER, SWITCHED, when.superseded_and_no_previous, P.SERVING, soaking.end_superseded, R.SUPERSEDED),
+    T(AFTER, SWITCHED, when.passed_in_degraded_mode, P.SOAKING, degrading.recover_in_soak, R.RECOVERED),
     T(AFTER, SWITCHED, when.verified, P.SERVING, soaking.verify, R.VERIFIED),
     T((P.SOAKING,), SWITCHED, when.nothing_to_judge, P.SERVING, soaking.end_unjudged, R.NO_BASELINES),
     T((P.SOAKING,), SWITCHED, when.soak_over_go_back, P.ROLLING_BACK, back.go_back_insufficient,

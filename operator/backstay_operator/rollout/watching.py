@@ -8,25 +8,28 @@ from datetime import datetime
 
 from backstay_contract.evidence import AttemptVerdict, VerdictKind
 from backstay_contract.metric import MetricName
+from backstay_contract.reasons import Reason
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.rollback import AfterVerified
 from backstay_contract.status import MetricLimit, ModelDeploymentStatus
 from backstay_judge.settings import Settings
 
-from backstay_operator.rollout import judging
+from backstay_operator.rollout import history, judging
 from backstay_operator.rollout.observation import ColourState, Look, WatchRound
 
 
 def limits(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, revision: str) -> Sequence[MetricLimit]:
-    """What the revision is watched by; empty where nothing is to be watched."""
-    if spec.rollback.after_verified is AfterVerified.IGNORE:
+    """What the revision is watched by; empty where nothing is to be watched, or a person took it in spite of that."""
+    entry = history.entry(status, revision)
+    overruled = entry is not None and entry.reason == Reason.OVERRULED
+    if overruled or spec.rollback.after_verified is AfterVerified.IGNORE:
         return ()
     return recorded_limits(status, revision)
 
 
 def recorded_limits(status: ModelDeploymentStatus, revision: str) -> Sequence[MetricLimit]:
     """What the revision was judged by when it came into service, or would have been by its own baselines."""
-    entry = next((h for h in reversed(status.history) if h.revision == revision), None)
+    entry = history.entry(status, revision)
     if entry is None or entry.limits or entry.recipe is None:
         return entry.limits if entry is not None else ()
     baselines = entry.recipe.baselines.limits()

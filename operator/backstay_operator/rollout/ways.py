@@ -58,6 +58,14 @@ def course(facts: Facts) -> Course | None:
     return Course(Way.SHARED, found.shared[0]) if found.shared else None
 
 
+def course_of(facts: Facts) -> Course:
+    """The course; the table only calls actions that need one where there is one."""
+    found = course(facts)
+    if found is None:
+        raise LookupError("there is no trouble: the transition table has a row in the wrong place")
+    return found
+
+
 def _asked_for(facts: Facts, found: Troubles) -> Answer | None:
     """What the rules want. At rest, rollback.afterVerified comes before them."""
     answer = tree.answer(facts.spec.rollback.rules, found.own)
@@ -104,12 +112,19 @@ def _back(facts: Facts, answer: Answer) -> Course:
     to = entry.revision if entry is not None else ""
     if may_flip_back(facts, answer.trouble):
         warm = facts.other.revision if facts.other is not None else ""
-        further = answer.to is Target.LAST_VERIFIED and to != warm and not facts.something_new_is_asked
+        further = answer.to is Target.LAST_VERIFIED and to != warm and _nothing_better_is_asked(facts)
         return Course(Way.FLIP, answer.trouble, degraded, to if further else "")
     comes_back = facts.previous is not None and to in ("", facts.previous.revision)
-    if to and not comes_back and not facts.something_new_is_asked:
+    if to and not comes_back and _nothing_better_is_asked(facts):
         return Course(Way.RETURN, answer.trouble, degraded, to)
     return Course(Way.NOWHERE, answer.trouble)
+
+
+def _nothing_better_is_asked(facts: Facts) -> bool:
+    """People ask for what is left, or for what was rejected before: a slow way back does not stand in a fix's way."""
+    refused = history.refused(facts.status, facts.aim.digest, facts.spec.rollout.retry_token)
+    asks_for_left = facts.active is not None and facts.aim.digest == facts.active.digest
+    return refused or asks_for_left or facts.spec.rollout.paused
 
 
 def may_flip_back(facts: Facts, trouble: Trouble) -> bool:

@@ -6,6 +6,7 @@ writes, as a killed operator does.
 
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from backstay_contract.evidence import EvidenceSource
@@ -17,15 +18,18 @@ from backstay_contract.status import Attempt, Colour, Failure, ModelDeploymentSt
 from backstay_judge.samples import Sample
 from backstay_operator.rollout.decide import decide
 from backstay_operator.rollout.decision import ColourPlan, Decision, Event
+from backstay_operator.rollout.nodes import Node, Nodes
 from backstay_operator.rollout.observation import (
     ColourState,
     Evaluation,
+    FiringAlert,
     FlipRecord,
     Look,
     Observation,
     Pod,
     PodFailure,
     Smoke,
+    WatchRound,
 )
 from backstay_operator.rollout.revision import Source, Wanted, source_of
 
@@ -106,6 +110,13 @@ class World:
     requests_per_second: int = 200
     metrics_answer: bool = True
     room: bool = True
+    slots: int | None = None
+    """Pods that the nodes have places for; None: as many as there are, and nobody looks."""
+    strangers: int = 0
+    """Places that other pods have taken."""
+    nodes_may_be_listed: bool = True
+    placed: set[str] = field(default_factory=set)
+    """Pods that the scheduler found a place for."""
     default_image: str = "runtime:1"
     writes: int = 0
     die_at: int | None = None
@@ -114,6 +125,11 @@ class World:
     selectors: list[Colour | None] = field(default_factory=list)
     ready_behind_service: list[int] = field(default_factory=list)
     names: int = 0
+    watch: WatchRound | None = None
+    watched_at: datetime | None = None
+    alerts: tuple[FiringAlert, ...] = ()
+    broken: dict[str, PodFailure] = field(default_factory=dict)
+    """Single pods that fail, by name."""
 
     # --- what tests do ---------------------------------------------------------------------------------------
 
@@ -135,6 +151,7 @@ class World:
             decision = self.turn()
         except KilledError:
             self.die_at = None
+            self.restart()
             return
         if decision.look_again != 0.0:
             self.tick(step)
@@ -145,6 +162,10 @@ class World:
             assert self.now < end, f"still {self.status.phase}: {self.status.message}"
             self._advance()
         return self
+
+    def restart(self) -> None:
+        """The operator's process ends and another begins: what it only remembered is gone."""
+        self.watch, self.watched_at = None, None
 
     def live_digest(self) -> str | None:
         return self.deployments[self.selector].wanted.digest if self.selector in self.deployments else None
@@ -169,6 +190,7 @@ class World:
     def turn(self) -> Decision:
         decision = decide(self.spec, self.status, self.observe(), self.now, generation=1)
         self.passes.append(decision)
+        self.watch = decision.watch
         for colour, plan in decision.colours.items():
             self._carry_out(colour, plan)
         if decision.flip is not None and self.selector is decision.flip.expected:
@@ -219,10 +241,36 @@ class World:
             while len(live.born) < live.replicas:
                 self.names += 1
                 live.born[f"chat-{colour}-{self.names}"] = self.now
+        self._schedule()
+        for colour, live in self.deployments.items():
             for pod in self._pods(colour):
                 share = self.requests_per_second * seconds / max(1, len(live.born))
                 if self.selector is colour and pod.ready:
                     live.served[pod.name] = live.served.get(pod.name, 0) + round(share)
+
+    def _schedule(self) -> None:
+        """Pods that wait take the places that are free, in the order of their colours."""
+        lives = list(self.deployments.values())
+        self.placed &= {name for live in lives for name in live.born}
+        for live in lives:
+            for name in live.born:
+                if name not in self.placed and self._free_slots() > 0:
+                    self.placed.add(name)
+                    live.born[name] = self.now if self.slots is not None else live.born[name]
+
+    def _free_slots(self) -> int:
+        return 1_000 if self.slots is None else self.slots - self.strangers - len(self.placed)
+
+    def _nodes(self) -> Nodes | None:
+        if self.slots is None:
+            return None
+        if not self.nodes_may_be_listed:
+            return Nodes(problem="nodes is forbidden")
+        held = {
+            colour: {"pods": Decimal(len(self.placed & live.born.keys()))} for colour, live in self.deployments.items()
+        }
+        taken = {"pods": Decimal(self.strangers + len(self.placed))}
+        return Nodes((Node("n1", has={"pods": Decimal(self.slots)}, taken=taken, held=held),))
 
     # --- what is seen ----------------------------------------------------------------------------------------
 
@@ -238,8 +286,11 @@ class World:
         pod = Pod(name, live.wanted.revision, live.attempt, ready=False, ip="10.0.0.1", mode="normal")
         if not self.room and not self._is_active(name):
             return replace(pod, unschedulable="0/1 nodes are available: 1 Insufficient memory.")
-        if model.failure is not None:
-            return replace(pod, failure=model.failure)
+        if self.slots is not None and name not in self.placed:
+            return replace(pod, unschedulable="0/1 nodes are available: 1 Too many pods.")
+        failure = self.broken.get(name, model.failure)
+        if failure is not None:
+            return replace(pod, failure=failure)
         died = model.fails_after is not None and age >= model.seconds_to_ready + model.fails_after
         if died:
             return replace(pod, failure=PodFailure(Reason.OOM_KILLED, "killed for memory", True, "serve", 137))
@@ -261,7 +312,11 @@ class World:
             limits=self.spec.baselines.limits() if model.has_limits else {},
             limits_known=any(pod.ready for pod in pods),
             evaluations={pod.name: model.evaluation for pod in pods if pod.ready},
-            look=self._look(candidate) if candidate else None,
+            look=self._look(candidate) if candidate else self._look_at_rest(),
+            previous_look=self._look(candidate.other) if candidate else None,
+            watch=self.watch,
+            alerts=self.alerts,
+            nodes=self._nodes(),
             default_image=self.default_image,
         )
 
@@ -288,6 +343,15 @@ class World:
         if model.smoke == "wrong":
             return Smoke(pod.name, passed=False, wrong=True, message="x-model-digest names another digest")
         return Smoke(pod.name, passed=model.smoke == "passes", message="timed out")
+
+    def _look_at_rest(self) -> Look | None:
+        if self.selector is None or (self.watched_at is not None and not self._is_time_to_watch(self.watched_at)):
+            return None
+        self.watched_at = self.now
+        return self._look(self.selector)
+
+    def _is_time_to_watch(self, last: datetime) -> bool:
+        return (self.now - last).total_seconds() >= self.spec.rollback.watch.interval_seconds
 
     def _look(self, colour: Colour) -> Look:
         if not self.metrics_answer:
