@@ -13,6 +13,7 @@ from backstay_judge import Sample
 from backstay_operator.evidence import pods as pods_source
 from backstay_operator.evidence import prometheus
 from backstay_operator.http import Http, HttpError
+from backstay_operator.rollout import watching
 from backstay_operator.rollout.observation import Look, Pod
 
 FRESH_SECONDS = 5.0
@@ -29,11 +30,21 @@ def interval(spec: ModelDeploymentSpec, status: ModelDeploymentStatus) -> float 
     Before the flip looks take the base that the soak counts from, so they begin once the checks' own requests are over.
     """
     attempt = status.attempt
-    if attempt is None or attempt.ended_at is not None or not attempt.limits:
+    if attempt is None or attempt.ended_at is not None:
+        return _at_rest(spec, status)
+    if not attempt.limits:
         return None
     if attempt.switched_at is not None or status.phase is not Phase.AWAITING_PROMOTION:
         return spec.rollout.soak.interval_seconds
     return max(WAITING_SECONDS, spec.rollout.soak.interval_seconds)
+
+
+def _at_rest(spec: ModelDeploymentSpec, status: ModelDeploymentStatus) -> float | None:
+    """The watch of what serves."""
+    active = status.active
+    if active is None or not watching.limits(spec, status, active.revision):
+        return None
+    return spec.rollback.watch.interval_seconds
 
 
 def due_in(

@@ -1,10 +1,10 @@
 """Every read of a pass: children from the API server, and from the pods what only they know.
 
-At rest nothing but the API server is asked. Pods are asked while an attempt is open, or a losing colour still runs.
+Pods are asked while an attempt is open, or a losing colour still runs; at rest only when the watch is due to look.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -22,8 +22,20 @@ from backstay_operator.observe.children import Children
 from backstay_operator.observe.log_tail import with_log_tails
 from backstay_operator.observe.smoke import SmokeMemory, Subject
 from backstay_operator.rollout import deriving, room
-from backstay_operator.rollout.observation import ColourState, Evaluation, FlipRecord, Look, Observation, Pod, Smoke
+from backstay_operator.rollout.observation import (
+    ColourState,
+    Evaluation,
+    FlipRecord,
+    Look,
+    Observation,
+    Pod,
+    Smoke,
+    WatchRound,
+)
 from backstay_operator.settings import Settings
+
+AT_REST = "at rest"
+"""What the last look was for, where no attempt was open."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +47,8 @@ class Seen:
 
 
 class Observer:
-    """Reads the world for passes. It remembers only what saves requests: smoke answers, times of looks."""
+    """Reads the world for passes. It remembers what saves requests (smoke answers, times of looks), and the watch's
+    evidence, which a restart may lose."""
 
     def __init__(self, client: Client, http: Http, settings: Settings) -> None:
         self._client = client
@@ -43,6 +56,7 @@ class Observer:
         self._settings = settings
         self._smokes = SmokeMemory(http)
         self._looked: dict[str, tuple[str, datetime]] = {}
+        self._watches: dict[str, WatchRound] = {}
 
     async def observe(
         self,
@@ -56,16 +70,19 @@ class Observer:
         children = await reading.read(self._client, owner)
         states = {colour: colours.state_of(colour, owner.name, children) for colour in Colour}
         selector = services.selected(children.active) if children.active else None
+        flip = _flip(children)
         attempt = open_attempt(status)
-        asked = (
-            [pod for state in states.values() for pod in state.pods] if _are_asked(states, attempt, selector) else []
-        )
+        due = looking.is_due(spec, status, self._last_look(owner.uid, status), now)
+        ask = due or status.degraded is not None or _are_asked(states, attempt, selector)
+        asked = [pod for state in states.values() for pod in state.pods] if ask else []
         tried = states[attempt.colour] if attempt else None
-        said, smoke, look, logged = await asyncio.gather(
+        serving = flip.to if flip else selector
+        judged = tried or (states[serving] if serving else None)
+        said, smoke, looks, logged = await asyncio.gather(
             # One that is not ready has no say in anything, and may be dead: waiting for it would delay the way back.
             self._ask(owner, [pod for pod in asked if pod.ready]),
             self._smoke(owner, spec, attempt, tried, selector, children, wake),
-            self._look(owner, spec, status, tried, now),
+            self._looks(owner, spec, attempt, states, judged, now) if due else _no_looks(),
             self._logged(owner, attempt, tried),
         )
         answers = {pod.name: _with_said(logged.get(pod.name, pod), said.get(pod.name)) for pod in asked}
@@ -75,12 +92,14 @@ class Observer:
         observation = Observation(
             colours={colour: colours.with_answers(state, answers) for colour, state in states.items()},
             selector=selector,
-            flip=_flip(children),
+            flip=flip,
             smoke=smoke,
             limits=limits or {},
             limits_known=limits is not None,
             evaluations=evaluations,
-            look=look,
+            look=looks[0],
+            previous_look=looks[1],
+            watch=self._watches.get(owner.uid),
             default_image=self._settings.runtime_image,
         )
         return Seen(await self._with_nodes(owner, spec, status, observation, now), children)
@@ -108,10 +127,17 @@ class Observer:
         """Seconds until the next look is due after this pass; None where nothing is looked at."""
         return looking.due_in(spec, status, self._last_look(uid, status), now)
 
+    def remember(self, uid: str, watch: WatchRound | None) -> None:
+        """What a decision hands to the next pass."""
+        self._watches.pop(uid, None)
+        if watch is not None:
+            self._watches[uid] = watch
+
     def forget(self, uid: str) -> None:
         """The resource is gone."""
         self._smokes.forget(uid)
         self._looked.pop(uid, None)
+        self._watches.pop(uid, None)
 
     async def _ask(self, owner: Owner, pods: list[Pod]) -> dict[str, control.Said]:
         if not pods:
@@ -159,35 +185,44 @@ class Observer:
         }
         return await self._smokes.ask(spec, attempt.digest, subjects, wake)
 
-    async def _look(
+    async def _looks(
         self,
         owner: Owner,
         spec: ModelDeploymentSpec,
-        status: ModelDeploymentStatus,
-        tried: ColourState | None,
+        attempt: Attempt | None,
+        states: Mapping[Colour, ColourState],
+        judged: ColourState | None,
         now: datetime,
-    ) -> Look | None:
-        attempt = open_attempt(status)
-        if attempt is None or tried is None:
-            return None
-        if not looking.is_due(spec, status, self._last_look(owner.uid, status), now):
-            return None
-        self._looked[owner.uid] = (attempt.id, now)
+    ) -> tuple[Look | None, Look | None]:
+        """At the judged colour and, while an attempt is open, at the other one beside it."""
+        if judged is None:
+            return None, None
+        self._looked[owner.uid] = (attempt.id if attempt else AT_REST, now)
+        if attempt is None:
+            return await self._look(owner, spec, judged.own_pods), None
+        other = [pod for pod in states[attempt.colour.other].own_pods if pod.ready]
+        own = [pod for pod in judged.pods if pod.attempt == attempt.id]
+        if not other:
+            return await self._look(owner, spec, own), None
+        own_look, other_look = await asyncio.gather(self._look(owner, spec, own), self._look(owner, spec, other))
+        return own_look, other_look
+
+    async def _look(self, owner: Owner, spec: ModelDeploymentSpec, judged: Sequence[Pod]) -> Look:
         return await looking.look(
             self._http,
             spec.rollout.metrics.source,
             self._settings.prometheus_url,
             owner.namespace,
-            [pod for pod in tried.pods if pod.attempt == attempt.id],
+            judged,
             lambda: datetime.now(UTC).timestamp(),
         )
 
     def _last_look(self, uid: str, status: ModelDeploymentStatus) -> datetime | None:
-        """The last look in the open attempt; a look of before the smoke inference took no base that counts."""
-        attempt, (of, at) = status.attempt, self._looked.get(uid, ("", None))
-        if attempt is None or at is None or of != attempt.id:
+        """The last look in the open attempt, or at rest; one before the smoke inference took no base that counts."""
+        attempt, (of, at) = open_attempt(status), self._looked.get(uid, ("", None))
+        if at is None or of != (attempt.id if attempt else AT_REST):
             return None
-        smoked = attempt.smoke_passed_at
+        smoked = attempt.smoke_passed_at if attempt else None
         return at if smoked is None or at >= smoked else None
 
     async def _logged(self, owner: Owner, attempt: Attempt | None, tried: ColourState | None) -> dict[str, Pod]:
@@ -196,6 +231,10 @@ class Observer:
             return {}
         failed = tuple(pod for pod in tried.pods if pod.failure is not None and pod.attempt == attempt.id)
         return {pod.name: pod for pod in await with_log_tails(self._client, owner.namespace, failed)}
+
+
+async def _no_looks() -> tuple[Look | None, Look | None]:
+    return None, None
 
 
 def open_attempt(status: ModelDeploymentStatus) -> Attempt | None:

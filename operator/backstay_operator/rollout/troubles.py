@@ -28,8 +28,9 @@ def present(facts: Facts) -> Troubles:
     shared = tuple(one for one in breached if one.metric is not None and _is_shared(facts, one.metric))
     statistics = tuple(one for one in breached if one not in shared)
     if facts.attempt is None:
-        watched = facts.spec.rollback.after_verified is not AfterVerified.IGNORE
-        return Troubles((*_rejected(facts), *statistics, *(_alerts(facts) if watched else ())), shared)
+        if facts.spec.rollback.after_verified is AfterVerified.IGNORE:
+            return Troubles(_rejected(facts))
+        return Troubles((*_rejected(facts), *statistics, *_alerts(facts)), shared)
     return Troubles((*_hard(facts), *statistics, *_alerts(facts)), shared)
 
 

@@ -19,12 +19,22 @@ from backstay_operator.rollout.observation import ColourState, Look, WatchRound
 
 
 def limits(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, revision: str) -> Sequence[MetricLimit]:
-    """What the revision is watched by; empty where nothing is to be watched, or a person took it in spite of that."""
+    """What the revision is watched by; empty where nothing is to be watched, or a person took it in spite of that.
+
+    One whose answers are cut is watched in any case: nothing else ends that.
+    """
+    if is_degraded(status, revision):
+        return recorded_limits(status, revision)
     entry = history.entry(status, revision)
     overruled = entry is not None and entry.reason == Reason.OVERRULED
     if overruled or spec.rollback.after_verified is AfterVerified.IGNORE:
         return ()
     return recorded_limits(status, revision)
+
+
+def is_degraded(status: ModelDeploymentStatus, revision: str) -> bool:
+    """Whether that revision's answers are cut."""
+    return status.degraded is not None and status.degraded.revision == revision
 
 
 def recorded_limits(status: ModelDeploymentStatus, revision: str) -> Sequence[MetricLimit]:
@@ -49,7 +59,7 @@ def advance(
     given = limits(spec, status, active.revision)
     if not given or not active.exists:
         return None, None
-    degraded = status.degraded is not None and status.degraded.revision == active.revision
+    degraded = is_degraded(status, active.revision)
     same = before is not None and (before.attempt, before.degraded) == (active.attempt, degraded)
     round_ = before if same and before is not None and not _is_over(spec, before, now) else None
     if look is None:

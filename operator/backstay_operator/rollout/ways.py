@@ -7,7 +7,7 @@ from enum import StrEnum
 from backstay_contract.reasons import Reason
 from backstay_contract.rollback import Action, AfterVerified, ModeThere, Target
 
-from backstay_operator.rollout import history, tree
+from backstay_operator.rollout import history, tree, watching
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.tree import Answer, Trouble
 from backstay_operator.rollout.troubles import Troubles, present
@@ -106,18 +106,23 @@ def may_degrade(facts: Facts) -> bool:
 
 
 def _back(facts: Facts, answer: Answer) -> Course:
-    degraded = answer.mode is ModeThere.DEGRADED
     leaving = facts.active.revision if facts.active is not None else ""
     entry = history.target(facts.status, answer.to, facts.spec.rollout.retry_token, leaving)
     to = entry.revision if entry is not None else ""
     if may_flip_back(facts, answer.trouble):
         warm = facts.other.revision if facts.other is not None else ""
         further = answer.to is Target.LAST_VERIFIED and to != warm and _nothing_better_is_asked(facts)
-        return Course(Way.FLIP, answer.trouble, degraded, to if further else "")
+        goal = to if further else ""
+        return Course(Way.FLIP, answer.trouble, _degraded_there(facts, answer, goal or warm), goal)
     comes_back = facts.previous is not None and to in ("", facts.previous.revision)
     if to and not comes_back and _nothing_better_is_asked(facts):
-        return Course(Way.RETURN, answer.trouble, degraded, to)
+        return Course(Way.RETURN, answer.trouble, _degraded_there(facts, answer, to), to)
     return Course(Way.NOWHERE, answer.trouble)
+
+
+def _degraded_there(facts: Facts, answer: Answer, revision: str) -> bool:
+    """Only where the judge can pass the revision, since nothing else ends it."""
+    return answer.mode is ModeThere.DEGRADED and bool(watching.recorded_limits(facts.status, revision))
 
 
 def _nothing_better_is_asked(facts: Facts) -> bool:
