@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from backstay_contract import names
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from backstay_operator import conditions, kinds
 from backstay_operator import resource as resources
+from backstay_operator.alerts.board import Board
 from backstay_operator.apply import finalizer
 from backstay_operator.apply import status as writing
 from backstay_operator.apply.apply import Applied, apply
@@ -25,6 +27,7 @@ from backstay_operator.resource import Resource
 from backstay_operator.rollout import memory
 from backstay_operator.rollout.decide import decide
 from backstay_operator.rollout.decision import Decision, Event
+from backstay_operator.rollout.observation import FiringAlert
 from backstay_operator.settings import Settings
 from backstay_operator.teardown import Teardown
 from backstay_operator.telemetry import Telemetry
@@ -50,6 +53,7 @@ class Reconciler:
         clock: Callable[[], datetime],
         wake: Callable[[Key], None],
         offer: Callable[[resources.Json], None] = lambda _: None,
+        board: Board | None = None,
     ) -> None:
         self._client = client
         self._http = http
@@ -57,15 +61,24 @@ class Reconciler:
         self._telemetry = telemetry
         self._clock = clock
         self._wake = wake
+        self._board = board or Board(wake)
         self._observer = Observer(client, http, settings)
         self._companions = Companions(client, settings.companions, settings.namespaces, clock)
         self._teardown = Teardown(client, self._companions)
         self._uids: dict[Key, str] = {}
+        self._served: dict[Key, str | None] = {}
         self._teller = Teller(client, settings.instance, offer)
 
     async def reconcile(self, key: Key) -> float | None:
         """One pass: seconds until the next one, None where only a change calls for it. Raises ApiError and others:
         then the pass has to be tried again."""
+        version, alerts = self._board.firing(key)
+        self._served.pop(key, None)
+        again = await self._pass(key, alerts)
+        self._board.passed(key, version, self._served.get(key), exists=key in self._uids)
+        return again
+
+    async def _pass(self, key: Key, alerts: tuple[FiringAlert, ...]) -> float | None:
         body = await self._client.get(kinds.MODEL_DEPLOYMENT, key.namespace, key.name)
         if body is None:
             self._forget(key)
@@ -83,6 +96,9 @@ class Reconciler:
             return None
         status = memory.status(resource.stored_status)
         seen = await self._observer.observe(resource.owner, spec, status, self._clock(), lambda: self._wake(key))
+        seen = replace(seen, observation=replace(seen.observation, alerts=alerts))
+        selected = seen.observation.selector
+        self._served[key] = seen.observation.colours[selected].digest if selected is not None else None
         decision = decide(spec, status, seen.observation, self._clock(), resource.generation)
         resource = await finalizer.add(self._client, resource)
         try:
@@ -168,6 +184,7 @@ class Reconciler:
 
     def _forget(self, key: Key) -> None:
         self._telemetry.forget(key)
+        self._served.pop(key, None)
         uid = self._uids.pop(key, None)
         if uid is not None:
             self._observer.forget(uid)

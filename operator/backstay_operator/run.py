@@ -11,6 +11,7 @@ from prometheus_client import start_http_server
 
 from backstay_operator import client as clients
 from backstay_operator import server, term
+from backstay_operator.alerts.webhook import Webhook
 from backstay_operator.http import Http
 from backstay_operator.leader import election
 from backstay_operator.leader.leader import Leader
@@ -31,14 +32,19 @@ async def run(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     metrics, thread = start_http_server(settings.metrics_port, registry=telemetry.registry)
     try:
-        async with server.serving(server.application(), settings.health_port):
-            await _operate(settings, telemetry, stopping)
+        token = settings.alerts_token_file
+        webhook = Webhook(token, telemetry.alerted) if token is not None else None
+        app = server.application(webhook.routes() if webhook is not None else ())
+        async with server.serving(app, settings.health_port):
+            await _operate(settings, telemetry, stopping, webhook)
     finally:
         metrics.shutdown()
         thread.join()
 
 
-async def _operate(settings: Settings, telemetry: Telemetry, stopping: asyncio.Event) -> None:
+async def _operate(
+    settings: Settings, telemetry: Telemetry, stopping: asyncio.Event, webhook: Webhook | None
+) -> None:
     """Stands by, acts while it leads, stands by again."""
     who = election.identity(settings.instance, settings.pod_uid, uuid.uuid4().hex[:8])
     terms = election.terms(settings.lease_seconds)
@@ -51,7 +57,7 @@ async def _operate(settings: Settings, telemetry: Telemetry, stopping: asyncio.E
         ):
 
             def act() -> Awaitable[None]:
-                return term.serve(settings, telemetry, client, http, outside)
+                return term.serve(settings, telemetry, client, http, outside, webhook)
 
             while not stopping.is_set():
                 await _first(stopping.wait, leader.acquire)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from backstay_operator.alerts.webhook import LEAST_TOKEN
 from backstay_operator.desired.companions import DEFAULT_CHOICE, Choice
 from backstay_operator.notify import sinks
 from backstay_operator.notify.sinks import Sink
@@ -50,6 +51,8 @@ class Settings:
     lease_seconds: float = 15.0
     """Another operator takes over so long after the last sign of life."""
 
+    alerts_token_file: Path | None = None
+    """Holds the token of POST /alerts; None: there is no such endpoint."""
     sinks: tuple[Sink, ...] = ()
     """Who is notified."""
     companions: Choice = DEFAULT_CHOICE
@@ -74,6 +77,7 @@ def read(env: Mapping[str, str]) -> Settings:
         workers=_number(env, "BACKSTAY_WORKERS", Settings.workers, 256),
         resync_seconds=float(_number(env, "BACKSTAY_RESYNC_SECONDS", int(Settings.resync_seconds), 3600)),
         companions=_companions(env),
+        alerts_token_file=_token_file(env),
         sinks=_sinks(env),
         instance=env.get("POD_NAME") or env.get("HOSTNAME") or Settings.instance,
         pod_uid=env.get("POD_UID", ""),
@@ -117,6 +121,20 @@ def _companions(env: Mapping[str, str]) -> Choice:
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "the text"
         raise SettingsError(f"{name}: {field}: {first['msg']}; the chart makes it from its value `models`") from error
+
+
+def _token_file(env: Mapping[str, str]) -> Path | None:
+    name = "BACKSTAY_ALERTS_TOKEN_FILE"
+    path = env.get(name, "")
+    if not path:
+        return None
+    try:
+        size = len(Path(path).read_bytes().strip())
+    except OSError as error:
+        raise SettingsError(f"{name}: {path} cannot be read ({error.strerror}); mount the token there") from error
+    if size < LEAST_TOKEN:
+        raise SettingsError(f"{name}: {path} holds {size} bytes; write at least {LEAST_TOKEN} into it")
+    return Path(path)
 
 
 def _sinks(env: Mapping[str, str]) -> tuple[Sink, ...]:

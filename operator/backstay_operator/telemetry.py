@@ -43,6 +43,9 @@ class Telemetry:
             "backstay_notifications", "Tries to notify: sent, failed (tried again), given_up.", ("sink", "outcome"),
             registry=to,
         )  # fmt: skip
+        self.alerts = Counter(
+            "backstay_alerts", "Alerts that Alertmanager sent, by what became of them.", ("outcome",), registry=to
+        )
         self.attempts = Counter("backstay_attempts", "Attempts that ended.", ("outcome",), registry=to)
         self.phase = Gauge("backstay_phase", "1 for the resource's present phase.", (*RESOURCE, "phase"), registry=to)
         self.ready = Gauge("backstay_ready_replicas", "Ready pods of the active colour.", RESOURCE, registry=to)
@@ -60,6 +63,9 @@ class Telemetry:
 
     def wrote(self, verb: str, kind: Kind) -> None:
         self.writes.labels(verb, kind.name).inc()
+
+    def alerted(self, outcome: str, count: int) -> None:
+        self.alerts.labels(outcome).inc(count)
 
     def notified(self, sink: str, outcome: str) -> None:
         self.notifications.labels(sink, outcome).inc()

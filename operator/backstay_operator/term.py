@@ -5,6 +5,8 @@ import logging
 from datetime import UTC, datetime
 
 from backstay_operator import handlers, kinds
+from backstay_operator.alerts.board import Board
+from backstay_operator.alerts.webhook import Webhook
 from backstay_operator.client import ApiError, Client
 from backstay_operator.http import Http
 from backstay_operator.notify.outbox import Outbox
@@ -22,7 +24,9 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-async def serve(settings: Settings, telemetry: Telemetry, client: Client, http: Http, outside: Http) -> None:
+async def serve(
+    settings: Settings, telemetry: Telemetry, client: Client, http: Http, outside: Http, webhook: Webhook | None
+) -> None:
     """Acts until it is cancelled. It begins with no memory, so that nothing of an earlier term is believed."""
     await _wait_for_crd(client)
 
@@ -37,15 +41,20 @@ async def serve(settings: Settings, telemetry: Telemetry, client: Client, http: 
 
     queue = WorkQueue(work, failed, workers=settings.workers)
     outbox = Outbox(client, outside, settings.sinks, telemetry.notified)
-    reconciler = Reconciler(client, http, settings, telemetry, now, queue.add, outbox.offer)
+    board = Board(queue.add, settings.namespaces)
+    reconciler = Reconciler(client, http, settings, telemetry, now, queue.add, outbox.offer, board)
     log.info("watching %s", ", ".join(settings.namespaces) or "all namespaces")
     try:
+        if webhook is not None:
+            webhook.board = board
         async with asyncio.TaskGroup() as group:
             group.create_task(queue.run(), name="queue")
             group.create_task(outbox.run(settings.namespaces), name="outbox")
             group.create_task(_resync(client, settings, queue), name="resync")
             group.create_task(handlers.watch(handlers.Watcher(queue.add), settings.namespaces), name="watch")
     finally:
+        if webhook is not None:
+            webhook.board = None
         reconciler.forget_all()
 
 

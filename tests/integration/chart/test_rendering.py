@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from backstay_operator.desired.companions import Choice
+from backstay_operator.notify import sinks
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "charts" / "backstay"
@@ -260,7 +261,7 @@ class TestRights:
             ("", "pods"): "get list watch",
             ("", "pods/log"): "get",
             ("discovery.k8s.io", "endpointslices"): "get list watch",
-            ("events.k8s.io", "events"): "create patch",
+            ("events.k8s.io", "events"): "list create patch",
             ("policy", "poddisruptionbudgets"): "get list create patch delete",
             ("networking.k8s.io", "networkpolicies"): "get list create patch delete",
             ("monitoring.coreos.com", "podmonitors"): "get list create patch delete",
@@ -320,6 +321,52 @@ class TestRights:
             ("backstay.dev", "modeldeployments", "patch"),
         }
         assert ("ClusterRole", "backstay-let-go") not in render(helm, "--set=rbac.releaseEverywhere=true")
+
+
+class TestAlertsAndNotifications:
+    SINKS = '--set-json=notifications.sinks=[{"name":"oncall","format":"Slack","secret":{"name":"hook","key":"url"}}]'
+
+    def test_neither_is_there_where_none_is_asked_for(self, helm: Path) -> None:
+        objects = render(helm)
+
+        assert ("Service", "backstay-alerts") not in objects
+        assert ("ConfigMap", "backstay-notifications") not in objects
+        assert (
+            not {"BACKSTAY_ALERTS_TOKEN_FILE", "BACKSTAY_NOTIFICATIONS_FILE"}
+            & environment(operator_pod(objects)).keys()
+        )
+
+    def test_the_alerts_token_comes_from_the_secret_that_is_named(self, helm: Path) -> None:
+        objects = render(helm, "--set=alerts.existingSecret=tokens")
+        pod = operator_pod(objects)
+        (volume,) = (item for item in pod["volumes"] if item["name"] == "alerts")
+
+        assert volume["secret"]["secretName"] == "tokens"
+        assert environment(pod)["BACKSTAY_ALERTS_TOKEN_FILE"] == "/etc/backstay/alerts/token"
+        assert objects["Service", "backstay-alerts"]["spec"]["ports"][0]["targetPort"] == "health"
+
+    def test_the_operator_reads_the_sinks_as_the_chart_writes_them(self, helm: Path) -> None:
+        objects = render(helm, self.SINKS)
+        (sink,) = sinks.parse(objects["ConfigMap", "backstay-notifications"]["data"]["sinks.json"])
+        (volume,) = (item for item in operator_pod(objects)["volumes"] if item["name"] == "notifications")
+
+        assert (sink.name, str(sink.url_file)) == ("oncall", "/etc/backstay/notifications/urls/oncall")
+        secret = volume["projected"]["sources"][1]["secret"]
+        assert secret == {"name": "hook", "items": [{"key": "url", "path": "urls/oncall"}]}
+
+    @pytest.mark.parametrize(
+        ("option", "field"),
+        [
+            (
+                '--set-json=notifications.sinks=[{"name":"a","format":"Email","secret":{"name":"x","key":"y"}}]',
+                "format",
+            ),
+            ('--set-json=notifications.sinks=[{"name":"a","format":"Slack","url":"https://x"}]', "url"),
+            ("--set=alerts.token=secret", "token"),
+        ],
+    )
+    def test_a_secret_in_the_values_or_an_unknown_format_is_refused(self, helm: Path, option: str, field: str) -> None:
+        assert field in refusal(helm, option)
 
 
 class TestSecret:

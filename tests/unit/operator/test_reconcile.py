@@ -1,5 +1,6 @@
 """The spine, with an API server in memory: what it reads, writes once, tells after, and asks to be called again for."""
 
+import asyncio
 import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -7,12 +8,17 @@ from typing import Any
 import pytest
 from backstay_contract import names
 from backstay_operator import kinds
+from backstay_operator.alerts.board import Board
+from backstay_operator.alerts.payload import parse
 from backstay_operator.client import ApiError
 from backstay_operator.queue import Key
 from backstay_operator.reconcile import BLOCKED_SECONDS, Reconciler, soonest
 from backstay_operator.resource import FINALIZER
 from backstay_operator.settings import Settings
 from backstay_operator.telemetry import Telemetry
+
+from tests.unit.operator.alerts.build import alert
+from tests.unit.operator.alerts.build import body as alert_body
 
 from .conftest import roomy_node
 
@@ -311,6 +317,25 @@ async def test_an_end_of_long_ago_is_not_told_again_by_each_operator_that_starts
     passes.status["phase"] = "Failed"
     await Passes(passes.api, passes.reconciler._http).once()
     assert "DigestMismatch" not in told(passes.api)
+
+
+async def test_an_alert_is_seen_by_the_next_pass_and_said_to_have_been(passes: Passes) -> None:
+    board = Board(passes.woken.append)
+    passes.reconciler = Reconciler(
+        passes.api, passes.reconciler._http, SETTINGS, passes.telemetry, lambda: NOON, passes.woken.append, board=board
+    )
+    waiting = asyncio.ensure_future(board.report(parse(alert_body(alert()))))
+    await asyncio.sleep(0)
+    assert passes.woken == [KEY]
+    await passes.once()
+    (ignored,) = await asyncio.wait_for(waiting, 1)
+    assert "is not what serves" in ignored.reason
+    del passes.api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]
+    waiting = asyncio.ensure_future(board.report(parse(alert_body(alert()))))
+    await asyncio.sleep(0)
+    await passes.once()
+    (ignored,) = await asyncio.wait_for(waiting, 1)
+    assert "there is no ModelDeployment" in ignored.reason
 
 
 def test_the_soonest_wish_counts() -> None:

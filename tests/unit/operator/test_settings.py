@@ -58,6 +58,9 @@ def test_everything_can_be_set(env: dict[str, str]) -> None:
         ("BACKSTAY_PROMETHEUS_URL", "prometheus:9090", "'prometheus:9090' is no http URL"),
         ("BACKSTAY_LOG_FORMAT", "xml", "'xml' is not one of json, text"),
         ("BACKSTAY_CAPACITY_CHECK", "off", "'off' is not one of true, false"),
+        ("BACKSTAY_ALERTS_TOKEN_FILE", "/nowhere/token", "/nowhere/token cannot be read"),
+        ("BACKSTAY_NOTIFICATIONS_FILE", "/nowhere/sinks", "/nowhere/sinks cannot be read"),
+        ("BACKSTAY_LEASE_SECONDS", "2", "'2' is not a whole number from 3 to 3600"),
         ("BACKSTAY_WORKERS", "0", "'0' is not a whole number from 1 to 256"),
         ("BACKSTAY_WORKERS", "many", "'many' is not a whole number"),
         ("BACKSTAY_METRICS_PORT", "70000", "'70000' is not a whole number from 1 to 65535"),
@@ -79,6 +82,21 @@ def test_a_short_key_is_refused(env: dict[str, str]) -> None:
     Path(env["BACKSTAY_CONTROL_KEY_FILE"]).write_text("short")
     with pytest.raises(SettingsError, match="holds 5 bytes"):
         read(env)
+
+
+def test_sinks_and_the_alerts_token_are_read_from_their_files(env: dict[str, str], tmp_path: Path) -> None:
+    sinks, token = tmp_path / "sinks.json", tmp_path / "token"
+    sinks.write_text('{"sinks": [{"name": "a", "format": "Slack", "urlFile": "/x"}]}')
+    token.write_text("t" * 16)
+    settings = read(env | {"BACKSTAY_NOTIFICATIONS_FILE": str(sinks), "BACKSTAY_ALERTS_TOKEN_FILE": str(token)})
+    assert [sink.name for sink in settings.sinks] == ["a"]
+    assert settings.alerts_token_file == token
+    sinks.write_text('{"sinks": [{"name": "a", "format": "Email", "urlFile": "/x"}]}')
+    with pytest.raises(SettingsError, match=r"sinks\.0\.format.*value `notifications`"):
+        read(env | {"BACKSTAY_NOTIFICATIONS_FILE": str(sinks)})
+    token.write_text("short")
+    with pytest.raises(SettingsError, match="holds 5 bytes"):
+        read(env | {"BACKSTAY_ALERTS_TOKEN_FILE": str(token)})
 
 
 def test_the_key_is_in_no_representation(env: dict[str, str]) -> None:

@@ -1,0 +1,1 @@
+"""What Alertmanager reports about the models that serve."""
