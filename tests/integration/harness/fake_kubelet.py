@@ -32,6 +32,21 @@ def stamp() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def running() -> Json:
+    """The state of a container that runs."""
+    return {"running": {"startedAt": stamp()}}
+
+
+def ended(code: int, reason: str) -> Json:
+    """The state of a container that ended."""
+    return {"terminated": {"exitCode": code, "reason": reason, "startedAt": stamp(), "finishedAt": stamp()}}
+
+
+def is_well(behaviour: Behaviour) -> bool:
+    """Whether a pod with the behaviour becomes ready."""
+    return not behaviour.unready and behaviour.waits is None and not behaviour.crashes
+
+
 class FakeKubelet:
     """Runs in its own thread inside the namespace. `behaviours` is keyed by model version."""
 
@@ -40,6 +55,8 @@ class FakeKubelet:
         self.runtimes: dict[str, FakeRuntime] = {}
         """Every pod that ever ran, by name."""
         self.running: dict[str, Json] = {}
+        self.room: dict[str, str] = {}
+        """What the node has otherwise than usual, by resource name."""
         self._plane = plane
         self._access = access
         self._stop = threading.Event()
@@ -101,7 +118,7 @@ class FakeKubelet:
         await self._node_status(api)
 
     async def _node_status(self, api: httpx2.AsyncClient) -> None:
-        room = {"cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storage": "500Gi"}
+        room = {"cpu": "64", "memory": "256Gi", "pods": "500", "ephemeral-storage": "500Gi"} | self.room
         ready = {
             "type": "Ready",
             "status": "True",
@@ -115,7 +132,7 @@ class FakeKubelet:
 
     async def _beat(self, api: httpx2.AsyncClient) -> None:
         while True:
-            await asyncio.sleep(5)
+            await asyncio.sleep(2)
             await self._node_status(api)
 
     async def _live(self, api: httpx2.AsyncClient, pod: Json) -> None:
@@ -140,26 +157,33 @@ class FakeKubelet:
         try:
             await asyncio.sleep(behaviour.start_seconds)
             await self._report(api, namespace, name, address, behaviour)
-            runtime.ready = not behaviour.unready and behaviour.waits is None
+            runtime.ready = is_well(behaviour)
             self.running[name] = pod
-            while (now := self._pod(namespace, name)) is not None:
-                if "deletionTimestamp" in now["metadata"]:
-                    break
-                if behaviour.dies_after is not None and runtime.ok + runtime.errors >= behaviour.dies_after:
-                    await self._kill(api, namespace, name, address)
-                    runtime.ready = False
-                await asyncio.sleep(0.1)
+            await self._watch_over(api, namespace, name, runtime)
             await self._end(api, namespace, name, runtime)
         finally:
             self.running.pop(name, None)
             for server in servers:
                 await server.cleanup()
 
+    async def _watch_over(self, api: httpx2.AsyncClient, namespace: str, name: str, runtime: FakeRuntime) -> None:
+        """Reports what becomes of the pod until it shall end."""
+        reported = runtime.ready
+        while (now := self._pod(namespace, name)) is not None and "deletionTimestamp" not in now["metadata"]:
+            most = runtime.behaviour.dies_after
+            if most is not None and runtime.ok + runtime.errors >= most:
+                reported = runtime.ready = False
+                await self._kill(api, namespace, name)
+            elif reported != runtime.ready:
+                reported = runtime.ready
+                await self._patch(api, namespace, name, self._status("Running", reported, running()))
+            await asyncio.sleep(0.1)
+
     def _address(self) -> str:
         number = self._next_address
         self._next_address += 1
         address = f"10.250.{number // 250}.{number % 250 + 1}"
-        subprocess.run(["ip", "addr", "add", f"{address}/32", "dev", "lo"], check=True)
+        subprocess.run(["ip", "addr", "replace", f"{address}/32", "dev", "lo"], check=True)
         return address
 
     async def _serve(self, runtime: FakeRuntime, address: str) -> list[web.AppRunner]:
@@ -181,12 +205,17 @@ class FakeKubelet:
     async def _report(
         self, api: httpx2.AsyncClient, namespace: str, name: str, address: str, behaviour: Behaviour
     ) -> None:
+        ready, last = is_well(behaviour), None
         if behaviour.waits is not None:
             state = {"waiting": {"reason": behaviour.waits[0], "message": behaviour.waits[1]}}
+        elif behaviour.crashes:
+            state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}}
+            last = ended(1, "Error")
         else:
-            state = {"running": {"startedAt": stamp()}}
-        ready = behaviour.waits is None and not behaviour.unready
-        status = self._status("Running" if behaviour.waits is None else "Pending", ready, state)
+            state = running()
+        status = self._status(
+            "Running" if behaviour.waits is None else "Pending", ready, state, last, behaviour.crashes
+        )
         await self._patch(api, namespace, name, status | {"podIP": address, "podIPs": [{"ip": address}]})
 
     def _status(self, phase: str, ready: bool, state: Json, last: Json | None = None, restarts: int = 0) -> Json:
@@ -207,10 +236,9 @@ class FakeKubelet:
         conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp()})
         return {"phase": phase, "conditions": conditions, "containerStatuses": [container]}
 
-    async def _kill(self, api: httpx2.AsyncClient, namespace: str, name: str, address: str) -> None:
-        ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "startedAt": stamp(), "finishedAt": stamp()}}
+    async def _kill(self, api: httpx2.AsyncClient, namespace: str, name: str) -> None:
         waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}
-        await self._patch(api, namespace, name, self._status("Running", False, waiting, ended, 1))
+        await self._patch(api, namespace, name, self._status("Running", False, waiting, ended(137, "OOMKilled"), 1))
 
     async def _give_up(self, api: httpx2.AsyncClient, pod: Json, said: termination.Termination) -> None:
         """The init container ends with the message, and is started again after a while."""
@@ -259,7 +287,7 @@ class FakeKubelet:
         traffic = self._clients.get(key)
         if traffic is not None:
             selector = (service or {}).get("spec", {}).get("selector") or {}
-            traffic.selectors.add(selector.get(Label.COLOUR))
+            traffic.selected(selector.get(Label.COLOUR))
 
     async def _drive(self) -> None:
         """Routes clients as kube-proxy would: to the ready pods that the Service's selector names."""

@@ -35,6 +35,10 @@ class Behaviour:
     """It runs and never becomes ready."""
     dies_after: int | None = None
     """Requests after which its container is killed for memory."""
+    crashes: int = 0
+    """Times that its container ended with exit code 1 before it was reported."""
+    breaks: bool = False
+    """Its numbers are not finite: each request is answered with that error."""
     dark: bool = False
     """Its /metrics answers 500."""
     stream_seconds: float = 0.0
@@ -42,6 +46,7 @@ class Behaviour:
 
 
 HEALTHY = Behaviour()
+NOT_FINITE = "non_finite_logits"
 
 
 @dataclass
@@ -61,8 +66,11 @@ class FakeRuntime:
     errors: int = 0
     smokes: int = 0
     state_requests: int = 0
+    read_at: list[float] = field(default_factory=list)
+    """When its metrics were read."""
     holds_until: float = 0.0
     ready: bool = False
+    """What its readiness probe finds; a test may change it while the pod runs."""
     served: Any = field(default_factory=itertools.count)
 
     @property
@@ -108,11 +116,15 @@ class FakeRuntime:
             import asyncio
 
             await asyncio.sleep(self.behaviour.smoke_seconds)
+        if self.behaviour.breaks:
+            error = {"message": "numbers are not finite", "type": "server_error", "code": NOT_FINITE}
+            return web.json_response({"error": error}, status=500)
         said = self.behaviour.says_digest or self.digest
         answer = {"object": "text_completion", "model": body["model"], "choices": [{"index": 0, "text": " Paris"}]}
         return web.json_response(answer, headers={Header.DIGEST: said})
 
     async def _metrics(self, _: web.Request) -> web.Response:
+        self.read_at.append(time.time())
         if self.behaviour.dark:
             return web.Response(status=500)
         return web.Response(text=self.exposition())

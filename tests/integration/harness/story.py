@@ -51,6 +51,8 @@ class Story:
         self.operator = operator
         self.name = name
         self.path = f"{MDEPS.format(namespace=namespace)}/{name}"
+        self.clients: list[Traffic] = []
+        """All that ever asked the active Service."""
 
     def create(self, version: str, replicas: int = 2, **rollout: Any) -> None:
         soak = {"minSeconds": 1, "maxSeconds": 60, "intervalSeconds": 0.4, **rollout.pop("soak", {})}
@@ -111,6 +113,24 @@ class Story:
         status: Json = self.get().get("status") or {}
         return status
 
+    def condition(self, kind: str) -> tuple[str, str]:
+        """Status and reason of a condition; two empty words where it is not there."""
+        found = (one for one in self.status().get("conditions", ()) if one["type"] == kind)
+        return next(((one["status"], one["reason"]) for one in found), ("", ""))
+
+    def told(self) -> list[str]:
+        """The reasons of the events about the resource."""
+        return [event["reason"] for event in self.events()]
+
+    def wait_until_rejected(self, version: str, seconds: float = 30) -> Json:
+        """The version's rejection, once it is recorded."""
+
+        def entries() -> list[Json]:
+            return [one for one in self.status().get("rejected", ()) if one["version"] == version]
+
+        self.wait(f"the rejection of {version}", lambda: bool(entries()), seconds)
+        return entries()[-1]
+
     def child(self, plural: str, name: str) -> Json | None:
         group = "/apis/apps/v1" if plural == "deployments" else "/api/v1"
         response = self.client.get(f"{group}/namespaces/{self.namespace}/{plural}/{name}")
@@ -131,9 +151,12 @@ class Story:
         """The colour's running pods."""
         return self.kubelet.pods(self.name, colour, self.namespace)
 
-    def traffic(self, per_second: float = 200.0) -> contextlib.AbstractContextManager[Traffic]:
+    @contextlib.contextmanager
+    def traffic(self, per_second: float = 200.0) -> Iterator[Traffic]:
         """Clients of the active Service, as long as the block lasts."""
-        return self.kubelet.traffic(self.namespace, self.name, per_second)
+        with self.kubelet.traffic(self.namespace, self.name, per_second) as traffic:
+            self.clients.append(traffic)
+            yield traffic
 
     def events(self) -> list[Json]:
         """Events about the resource."""

@@ -19,19 +19,29 @@ class Traffic:
         self.versions: list[str] = []
         """Versions that answered, in order, without repetition."""
         self.lost = 0
+        self.answered = 0
         self.selectors: set[str | None] = set()
         """Colours that the Service selected; None stands for a selector without one, or for no Service."""
+        self.flips: list[tuple[float, str | None]] = []
+        """When the Service began to select which colour."""
+
+    def selected(self, colour: str | None) -> None:
+        """The Service is seen to select the colour."""
+        self.selectors.add(colour)
+        if not self.flips or self.flips[-1][1] != colour:
+            self.flips.append((time.time(), colour))
 
     def tick(self, selector: Json, ready: list[FakeRuntime]) -> None:
         now = time.monotonic()
         requests = max(1, round((now - self._last) * self._per_second))
         self._last = now
-        self.selectors.add(selector.get(Label.COLOUR))
+        self.selected(selector.get(Label.COLOUR))
         if selector.get(Label.COLOUR) == "none":
             return
         if not ready:
             self.lost += requests
             return
+        self.answered += requests
         for number in range(requests):
             runtime = ready[number % len(ready)]
             runtime.request()
