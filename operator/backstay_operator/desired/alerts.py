@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from backstay_contract.base import Document
 from backstay_contract.metric import MetricName
-from backstay_contract.names import RuntimeMetric
+from backstay_contract.names import AlertLabel, RuntimeMetric
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.status import ModelDeploymentStatus
 
@@ -65,7 +65,11 @@ def _alert(owner: Owner, settings: Settings, name: str, expression: str, lasting
         "alert": name,
         "expr": expression,
         "for": lasting,
-        "labels": {"severity": settings.severity, "namespace": owner.namespace, "modeldeployment": owner.name},
+        "labels": {
+            "severity": settings.severity,
+            AlertLabel.NAMESPACE: owner.namespace,
+            AlertLabel.RESOURCE: owner.name,
+        },
         "annotations": {
             "summary": f"ModelDeployment {owner.namespace}/{owner.name}: {said}",
             "description": "Now {{ $value | humanize }}, model {{ $labels.digest }}. "

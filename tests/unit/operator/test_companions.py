@@ -19,6 +19,7 @@ from backstay_contract.status import (
     Side,
 )
 from backstay_operator import kinds
+from backstay_operator.alerts import payload
 from backstay_operator.apply.companions import LISTED_SECONDS, Companions, Kept
 from backstay_operator.client import ApiError
 from backstay_operator.desired import alerts, companions, disruption, monitoring, network
@@ -147,6 +148,13 @@ def test_alerts_say_whom_they_are_about_and_each_keeps_the_models_digest() -> No
         assert one["labels"] == {"severity": "warning", "namespace": "prod", "modeldeployment": "chat"}
         assert "digest" in one["expr"]
         assert "digest" not in one["labels"]  # the series' own: a pod of another digest is told apart
+
+
+def test_the_operators_webhook_knows_whom_each_alert_is_about() -> None:
+    for name, one in rendered().items():
+        fires = {"alertname": name, **one["labels"], "digest": DIGEST}
+        alert = payload.Reported(status="firing", fingerprint="0a", labels=fires, startsAt=NOON)
+        assert payload.about(alert) == payload.About("prod", "chat", DIGEST)
 
 
 def test_the_latency_alert_compares_with_the_models_limit_or_else_with_half_a_second() -> None:
