@@ -9,7 +9,9 @@ from typer.core import TyperGroup
 
 from backstay_cli.commands import convert
 from backstay_cli.commands.ask import abort, pause, promote, resume, retry, rollback
+from backstay_cli.commands.bench import bench
 from backstay_cli.commands.catalog import diff, ls, show
+from backstay_cli.commands.evaluate import evaluate
 from backstay_cli.commands.gc import gc
 from backstay_cli.commands.history import history
 from backstay_cli.commands.judge import judge
@@ -45,11 +47,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-MODELS = (push, verify, ls, show, diff, gc, render)
+MODELS = (push, bench, verify, ls, show, diff, gc, render)
 RESOURCES = (status, history, retry, promote, abort, rollback, pause, resume)
 EVIDENCE = (judge, record)
 for command in (*MODELS, *RESOURCES, *EVIDENCE):
     app.command()(command)
+app.command("eval")(evaluate)
 app.add_typer(convert.app, name="convert")
 
 

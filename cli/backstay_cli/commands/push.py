@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from backstay_contract.manifest import EvaluationItem
+from backstay_contract.manifest import EvaluationItem, RecordedBaseline
+from backstay_contract.metric import MetricName
 
 from backstay_cli import console
 from backstay_cli.commands import options
@@ -33,6 +34,9 @@ def push(
         list[str] | None,
         typer.Option("--tolerance", help="METRIC=FACTOR for a baseline; default 2.0. Can be repeated."),
     ] = None,
+    measured: Annotated[
+        Path | None, typer.Option("--measured", help="What backstay bench --out wrote; --baseline wins over it.")
+    ] = None,
     evaluation: Annotated[
         Path | None, typer.Option("--eval", help="Evaluation set: a JSON object a line with text, nll and tokens.")
     ] = None,
@@ -54,7 +58,7 @@ def push(
     store = options.store(options.access(endpoint, region, access_key_file, secret_key_file), location)
     qualified = Qualification(
         qualification.hardware_profile(_text_or_file(hardware_profile)),
-        qualification.baselines(baseline or (), tolerance or ()),
+        _measured(measured) | qualification.baselines(baseline or (), tolerance or ()),
         _evaluation(evaluation),
     )
     began = time.monotonic()
@@ -92,6 +96,10 @@ def _read(path: Path, option: str) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise usage(f"{option} {path}: cannot be read: {error}") from None
+
+
+def _measured(path: Path | None) -> dict[MetricName, RecordedBaseline]:
+    return {} if path is None else qualification.measured(_read(path, "--measured"), str(path))
 
 
 def _evaluation(path: Path | None) -> tuple[EvaluationItem, ...]:

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from backstay_cli.errors import usage
 
 _ITEM = TypeAdapter(EvaluationItem)
+_MEASURED = TypeAdapter(dict[MetricName, RecordedBaseline])
 
 
 def hardware_profile(text: str) -> HardwareProfile:
@@ -42,6 +43,19 @@ def baselines(values: Iterable[str], tolerances: Iterable[str]) -> dict[MetricNa
     for name in factors.keys() - given.keys():
         raise usage(f"--tolerance {name}: there is no --baseline {name}=VALUE")
     return {name: _baseline(name, value, factors.get(name)) for name, value in given.items()}
+
+
+def tolerances(pairs: Iterable[str]) -> dict[MetricName, float]:
+    """`METRIC=FACTOR` for baselines that are measured. Raises CliError."""
+    return {_metric("--tolerance", name): number for name, number in _numbers("--tolerance", pairs).items()}
+
+
+def measured(text: str, source: str) -> dict[MetricName, RecordedBaseline]:
+    """What `backstay bench --out` wrote. Raises CliError, naming the field."""
+    try:
+        return _MEASURED.validate_json(text)
+    except ValidationError as error:
+        raise usage(f"--measured {source}: {describe(error)}") from None
 
 
 def _baseline(name: MetricName, value: float, tolerance: float | None) -> RecordedBaseline:

@@ -34,7 +34,7 @@ def pulled(tmp_path: Path) -> Path:
 
 
 def test_every_command_has_help_that_names_its_exit_codes() -> None:
-    commands = [command.callback.__name__ for command in app.registered_commands if command.callback]
+    commands = [one.name or one.callback.__name__ for one in app.registered_commands if one.callback]
     assert {"push", "verify", "render", "status", "history", "retry", "promote", "version"} <= set(commands)
     for name in commands:
         ended = RUN.invoke(app, [name, "--help"])
