@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from backstay_contract.base import Document
+from backstay_contract.output import OutputRule
 from backstay_contract.schema import Quantity, Text, rules
 
 
@@ -53,6 +54,8 @@ class Serving(Document):
     """Type of the numbers that the engine computes with; `auto` takes the quickest that holds the model's accuracy."""
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
     """CPU threads of the engine; left out: the container's CPU limit."""
+    output_rules: Annotated[tuple[OutputRule, ...], Field(max_length=8)] = ()
+    """Rules that every answer is held against, in this order."""
     image: Annotated[str, StringConstraints(pattern=r"^[^\s]{1,512}$", max_length=512)] | None = None
     """Runtime image; left out: the one that the operator was installed with when the revision was first tried."""
     resources: Resources = Resources()

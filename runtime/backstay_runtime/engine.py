@@ -25,6 +25,10 @@ class Finish(StrEnum):
     NON_FINITE = "non_finite_logits"
     DEADLINE = "deadline_exceeded"
     ERROR = "internal_error"
+    RULE = "content_filter"
+    """An output rule ended it: what is wrong was left out."""
+    REFUSED = "output_refused"
+    """An output rule refused it."""
     CUT = "draining"
     """The process ends before the sequence does."""
 

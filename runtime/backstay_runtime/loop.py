@@ -134,12 +134,15 @@ class EngineLoop:
         """Seconds since the model last gave a token, a probe's included; infinite before the first."""
         return float("inf") if self._last_token is None else max(0.0, now - self._last_token)
 
-    def submit(self, wishes: Sequence[Wish], deliver: Callable[[Delivery], None]) -> list[Ticket]:
-        """Hands over a request's sequences, all or none. Raises QueueFullError or EngineDeadError."""
+    def submit(self, wishes: Sequence[Wish], deliver: Callable[[Delivery], None], first: int = 0) -> list[Ticket]:
+        """Hands over a request's sequences, all or none; `first` is the index of the first of them.
+
+        Raises QueueFullError or EngineDeadError.
+        """
         counted = sum(not wish.probe for wish in wishes)
         if counted:
             self._admission.check(len(self._open), counted)
-        tickets = [Ticket(wish, index, deliver) for index, wish in enumerate(wishes)]
+        tickets = [Ticket(wish, index, deliver) for index, wish in enumerate(wishes, start=first)]
         with self._wake:
             if self.dead is not None:
                 raise EngineDeadError(self.dead)

@@ -91,7 +91,7 @@ async def serve(read: Settings) -> int:
         _log.warning("baseline %s is not used: it %s", metric, why)
     limits = {**manifest.limits(runtime_version), **read.limits}
     metrics = Metrics(identity, limits, runtime_version)
-    service = Service(identity, metrics, runtime_version=runtime_version, limits=limits)
+    service = Service(identity, metrics, runtime_version=runtime_version, limits=limits, rules=read.rules)
     ending = Ending(service, read.grace_seconds)
     ending.listen()
     sockets = _listen(read)

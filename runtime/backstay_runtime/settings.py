@@ -10,8 +10,9 @@ from backstay_contract import digest as digests
 from backstay_contract.metric import MetricName
 from backstay_contract.names import Env, Port
 from backstay_contract.names import Path as PodPath
+from backstay_contract.output import OutputRule
 from backstay_contract.profile import HardwareProfile
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from backstay_runtime.model.linear import Dtype
 from backstay_runtime.schedule.batching import Batching
@@ -46,6 +47,8 @@ class Settings:
     dtype: Dtype
     threads: int | None
     batching: Batching
+    rules: tuple[OutputRule, ...]
+    """What answers are held against."""
     target_seconds: float | None
     """Of an answer, on average."""
     grace_seconds: float
@@ -76,6 +79,7 @@ def read(environment: Mapping[str, str], folder: Path | None = None) -> Settings
         dtype=_dtype(environment),
         threads=_optional(environment, Env.THREADS),
         batching=_batching(environment),
+        rules=_rules(environment),
         target_seconds=_target(environment),
         grace_seconds=float(_whole(environment, Env.GRACE_SECONDS, 30, least=0)),
     )
@@ -116,6 +120,14 @@ def _batching(environment: Mapping[str, str]) -> Batching:
         return Batching(text)
     except ValueError:
         raise SettingsError(f"{Env.BATCHING} is {text!r}: write one of {', '.join(Batching)}") from None
+
+
+def _rules(environment: Mapping[str, str]) -> tuple[OutputRule, ...]:
+    text = environment.get(Env.OUTPUT_RULES) or "[]"
+    try:
+        return TypeAdapter(tuple[OutputRule, ...]).validate_json(text)
+    except ValidationError as why:
+        raise SettingsError(f"{Env.OUTPUT_RULES} is {text[:200]!r}: {why.errors()[0]['msg']}") from why
 
 
 def _target(environment: Mapping[str, str]) -> float | None:

@@ -71,6 +71,8 @@ def serve(spec: ModelDeploymentSpec, image: str, namespace: str, token_hash: str
         env[Env.MAX_MODEL_LEN] = str(serving.max_model_len)
     if serving.threads is not None:
         env[Env.THREADS] = str(serving.threads)
+    if serving.output_rules:
+        env[Env.OUTPUT_RULES] = json.dumps([rule.to_json() for rule in serving.output_rules], separators=(",", ":"))
     if serving.target_latency_ms is not None:
         env[Env.TARGET_LATENCY_MS] = str(serving.target_latency_ms)
     mounts = [

@@ -39,7 +39,7 @@ async def chat(request: Request, service: Service, record: Record) -> Response:
         vocabulary=loaded.vocabulary,
         logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
     )
-    choices = [Choice(loaded.tokenizer, asked.stop) for _ in wishes]
+    choices = [Choice(loaded.tokenizer, asked.stop, rules=service.rules) for _ in wishes]
     answer = Answer(asked, Head(service, "chatcmpl"), loaded.tokenizer, record)
     work = Work(service, loaded, record, wishes, choices, respond.search_of(asked))
     if asked.stream:

@@ -42,7 +42,7 @@ async def complete(request: Request, service: Service, record: Record) -> Respon
         prompt_logprobs=asked.echo and asked.logprobs is not None,
     )
     echoes = _echoes(asked, prompts, texts, loaded.tokenizer)
-    choices = [Choice(loaded.tokenizer, asked.stop, offset=len(echo.text)) for echo in echoes]
+    choices = [Choice(loaded.tokenizer, asked.stop, len(echo.text), service.rules) for echo in echoes]
     work = Work(service, loaded, record, wishes, choices, respond.search_of(asked))
     answer = Answer(asked, Head(service, "cmpl"), loaded.tokenizer, echoes, record)
     if asked.stream:

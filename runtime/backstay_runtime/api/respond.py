@@ -22,6 +22,9 @@ from backstay_runtime.engine import Finish
 from backstay_runtime.loop import Wish
 from backstay_runtime.sampling.params import TokenLogprob
 
+MAX_RETRIES = 2
+"""Times that a choice which breaks an output rule is written again."""
+
 
 @dataclass(slots=True)
 class Whole:
@@ -34,7 +37,11 @@ class Whole:
 
     def add(self, piece: Piece) -> None:
         """One more piece."""
+        if piece.begins:
+            self.text, self.entries = "", []
         self.text += piece.text
+        if piece.broke is not None:
+            self.text = self.text[: piece.broke.sound]
         self.entries.extend(piece.entries)
         self.finish = piece.finish or self.finish
         self.prompt_logprobs = piece.prompt_logprobs or self.prompt_logprobs
@@ -74,7 +81,8 @@ class Work:
         """Hands it to the engine. Raises ApiError 503 when there is no room."""
         if self.search is not None:
             return BeamRun(self.service, self.loaded, self.record, self.wishes, self.choices, self.search)
-        return Run(self.service, self.loaded, self.record, self.wishes, self.choices)
+        retries = 0 if self.record.stream else MAX_RETRIES  # what was sent cannot be taken back
+        return Run(self.service, self.loaded, self.record, self.wishes, self.choices, retries)
 
 
 def search_of(asked: Generation) -> Search | None:

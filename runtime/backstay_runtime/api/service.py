@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from backstay_contract.metric import MetricName
 from backstay_contract.mode import Mode
+from backstay_contract.output import OutputRule
 
 from backstay_runtime.api import errors
 from backstay_runtime.identity import Identity
@@ -41,11 +42,15 @@ class Service:
         *,
         runtime_version: str,
         limits: Mapping[MetricName, float] | None = None,
+        rules: tuple[OutputRule, ...] = (),
     ) -> None:
         self.identity = identity
         self.limits = dict(limits or {})
         """What the model is judged by, in each metric's unit: the resource's, else the manifest's."""
+        self.rules = rules
+        """What answers are held against."""
         self.metrics = metrics
+        metrics.show_rules(rules)
         self.runtime_version = runtime_version
         self.loaded: Loaded | None = None
         self.in_flight = 0

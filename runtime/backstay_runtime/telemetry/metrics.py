@@ -6,6 +6,7 @@ from backstay_contract.edges import bucket_edges
 from backstay_contract.metric import MetricName
 from backstay_contract.mode import Mode
 from backstay_contract.names import Outcome, RuntimeMetric, format_limit
+from backstay_contract.output import OutputRule
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, exposition
 
 from backstay_runtime.identity import Identity
@@ -54,6 +55,7 @@ class Metrics:
         self.waiting = self._gauge(names.WAITING, "Sequences in the queue.")
         self.kv_used = self._gauge(names.KV_USED, "Blocks of the key/value cache in use.")
         self.kv_total = self._gauge(names.KV_TOTAL, "Blocks of the key/value cache.")
+        self._rules = self._counter(names.OUTPUT_RULES, "Answers that broke an output rule.", "rule", "fallback")
         self.prefix_tokens = self._counter(names.PREFIX_TOKENS, "Prompt tokens looked for in the cache.").labels(
             **self._who
         )
@@ -85,6 +87,15 @@ class Metrics:
     def count_finished(self, outcome: str) -> None:
         """One request's end; one of OUTCOMES."""
         self._finished.labels(**self._who, outcome=outcome).inc()
+
+    def show_rules(self, rules: Sequence[OutputRule]) -> None:
+        """The rules that answers are held against: each has a series from now on."""
+        for rule in rules:
+            self._rules.labels(**self._who, rule=rule.rule, fallback=rule.fallback)
+
+    def count_rule(self, rule: OutputRule) -> None:
+        """An answer broke it."""
+        self._rules.labels(**self._who, rule=rule.rule, fallback=rule.fallback).inc()
 
     def exposition(self) -> bytes:
         """The text that Prometheus scrapes."""

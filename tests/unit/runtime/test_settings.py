@@ -124,3 +124,10 @@ def test_a_target_latency_is_told_in_milliseconds() -> None:
 def test_a_target_latency_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="write milliseconds above 0"):
         read({**DIGEST, Env.TARGET_LATENCY_MS: text})
+
+
+def test_output_rules_are_read_and_wrong_ones_refused() -> None:
+    (one,) = read({**DIGEST, Env.OUTPUT_RULES: '[{"rule": "Length", "fallback": "Truncate", "most": 9}]'}).rules
+    assert (one.rule, one.fallback, one.most) == ("Length", "Truncate", 9)
+    with pytest.raises(SettingsError, match=Env.OUTPUT_RULES):
+        read({**DIGEST, Env.OUTPUT_RULES: '[{"rule": "Polite"}]'})
