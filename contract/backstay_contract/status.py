@@ -83,6 +83,8 @@ class Attempt(Document):
     version: str
     colour: Colour
     image: str
+    replicas: int = 0
+    """spec.replicas when it was opened: before the flip only a later increase reaches the active colour."""
     started_at: AwareDatetime
     switched_at: AwareDatetime | None = None
     """When the Service was flipped to it."""

@@ -81,6 +81,7 @@ def open_attempt(facts: Facts) -> Step:
         colour=colour,
         image=wanted.image,
         recipe=wanted.recipe,
+        replicas=facts.spec.replicas,
         started_at=facts.now,
         progress_since=facts.now,
     )

@@ -53,12 +53,21 @@ def _active(facts: Facts, after: After, degraded: Degraded | None, state: Colour
     rollout.strategy is Recreate, it goes down for the candidate."""
     if after.attempt is not None and after.attempt.switched_at is None and room.active_makes_way(facts):
         return ColourPlan(0)
-    wanted = facts.spec.replicas
+    replicas = _active_replicas(facts, after, state)
     mode = Mode.DEGRADED if degraded is not None and degraded.revision == state.revision else Mode.NORMAL
-    replicas = max(wanted, state.replicas) if after.attempt is not None else wanted
     if facts.vanished is not None and state.colour is facts.active_colour:
         return ColourPlan(replicas, build=facts.vanished, attempt=_rebuilt_as(facts.vanished, after, state), mode=mode)
     return ColourPlan(replicas, mode=mode)
+
+
+def _active_replicas(facts: Facts, after: After, state: ColourState) -> int:
+    """As the spec says. While an attempt is open no fewer than there are; and before the flip no more, unless they were
+    asked for since it was opened: an edit of version and replicas is the candidate's."""
+    wanted, attempt = facts.spec.replicas, after.attempt
+    if attempt is None or state.replicas == 0:
+        return wanted
+    grows = attempt.switched_at is not None or wanted > attempt.replicas
+    return max(wanted if grows else 0, state.replicas)
 
 
 def _rebuilt_as(vanished: Wanted, after: After, state: ColourState) -> str:
