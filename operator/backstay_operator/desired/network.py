@@ -43,16 +43,17 @@ def policy(owner: Owner, settings: Settings) -> Json:
         "spec": {
             "podSelector": {"matchLabels": pods_selector(owner)},
             "policyTypes": ["Ingress"],
-            "ingress": [_to_http(operator, settings.clients), _to(Port.CONTROL, [operator])],
+            "ingress": [_to_model(operator, settings.clients), _to((Port.CONTROL,), [operator])],
         },
     }
 
 
-def _to_http(operator: Peer, clients: tuple[Peer, ...]) -> Json:
+def _to_model(operator: Peer, clients: tuple[Peer, ...]) -> Json:
     """The operator is named beside the clients: it makes the smoke inference and reads the metrics."""
-    return _to(Port.HTTP, [*clients, operator]) if clients else _to(Port.HTTP, [])
+    return _to((Port.HTTP, Port.GRPC), [*clients, operator] if clients else [])
 
 
-def _to(port: int, peers: list[Peer]) -> Json:
+def _to(ports: tuple[int, ...], peers: list[Peer]) -> Json:
+    body: Json = {"ports": [{"protocol": "TCP", "port": port} for port in ports]}
     # The API server drops an empty list; written out, it would look different at every pass.
-    return {"ports": [{"protocol": "TCP", "port": port}]} | ({"from": peers} if peers else {})
+    return body | ({"from": peers} if peers else {})

@@ -30,6 +30,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from .test_desired import CPU, OWNER, compare
+from .test_desired import render as deployment_of
 
 BLUE, GREEN = Colour.BLUE, Colour.GREEN
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -95,7 +96,7 @@ def test_a_budget_that_would_hold_up_every_drain_is_refused(bad: Any) -> None:
 
 def rules_by_port(clients: tuple[Json, ...]) -> dict[int, Any]:
     body = network.policy(OWNER, NETWORK.with_(clients=clients))
-    return {rule["ports"][0]["port"]: rule.get("from") for rule in body["spec"]["ingress"]}
+    return {port["port"]: rule.get("from") for rule in body["spec"]["ingress"] for port in rule["ports"]}
 
 
 def test_only_the_operators_pods_reach_the_control_port() -> None:
@@ -108,8 +109,14 @@ def test_clients_are_the_clusters_pods_and_can_be_narrowed_or_opened_but_never_s
     (operator,) = rules_by_port(())[8081]
     assert NETWORK.clients == ({"namespaceSelector": {}},)
     mine = {"podSelector": {"matchLabels": {"app": "shop"}}}
-    assert rules_by_port((mine,))[8000] == [mine, operator]
-    assert rules_by_port(())[8000] is None  # everybody
+    for port in (8000, 8001):  # HTTP and gRPC
+        assert rules_by_port((mine,))[port] == [mine, operator]
+        assert rules_by_port(())[port] is None  # everybody
+
+
+def test_every_port_of_a_pod_is_spoken_of() -> None:
+    (container,) = deployment_of(CPU)["spec"]["template"]["spec"]["containers"]
+    assert {port["containerPort"] for port in container["ports"]} == set(rules_by_port(()))
 
 
 def test_what_the_pods_send_is_left_alone() -> None:
