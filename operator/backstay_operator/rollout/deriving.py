@@ -23,7 +23,14 @@ def derive(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, observation
     facts = Facts(spec, status, observation, now, asked, aim, wanted, active, attempt, None)
     if attempt is None:
         return _watched(facts)
-    return _judged(facts, _paused(attempt, is_paused(spec, asked, wanted), now))
+    return _judged(facts, _paused(_with_limits(attempt, observation), is_paused(spec, asked, wanted), now))
+
+
+def _with_limits(attempt: Attempt, seen: Observation) -> Attempt:
+    """An attempt that is in its soak without limits, after the status was lost, asks its pods for them."""
+    if attempt.switched_at is None or attempt.limits or not seen.limits_known:
+        return attempt
+    return attempt.with_(limits=judging.request_limits(seen.limits))
 
 
 def _judged(facts: Facts, attempt: Attempt) -> Facts:

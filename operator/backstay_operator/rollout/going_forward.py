@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from backstay_contract.metric import MetricName
 from backstay_contract.mode import Mode
 from backstay_contract.reasons import Reason
-from backstay_contract.status import Attempt, MetricLimit, Phase
+from backstay_contract.status import Attempt, Phase
 
-from backstay_operator.rollout import evaluating, leaving
+from backstay_operator.rollout import evaluating, judging, leaving
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import FlipRecord
 from backstay_operator.rollout.plan import attempt_number
@@ -50,8 +49,8 @@ def close_gate(facts: Facts) -> Step:
 
 
 def remember_smoke(facts: Facts) -> Step:
-    given = tuple(MetricLimit(metric=m, limit=v) for m, v in sorted(facts.observation.limits.items()))
-    limits = tuple(one for one in given if one.metric is not MetricName.PERPLEXITY)  # until it is evaluated
+    given = judging.metric_limits(facts.observation.limits)
+    limits = judging.request_limits(facts.observation.limits)  # perplexity's comes with the evaluation
     attempt = open_attempt_of(facts).with_(smoke_passed_at=facts.now, limits=limits)
     said = ", ".join(f"{one.metric} ≤ {one.limit:g}" for one in given) or "no baselines: nothing will be judged"
     return Step(f"the smoke inference named the digest on every pod; {said}", {"attempt": attempt})

@@ -80,6 +80,16 @@ def advance_previous(
     return attempt.with_(previous_evidence=evidence), verdict
 
 
+def metric_limits(limits: Mapping[MetricName, float]) -> tuple[MetricLimit, ...]:
+    """The limits as the status holds them."""
+    return tuple(MetricLimit(metric=metric, limit=limit) for metric, limit in sorted(limits.items()))
+
+
+def request_limits(limits: Mapping[MetricName, float]) -> tuple[MetricLimit, ...]:
+    """Those that requests alone can judge: whether a model has an evaluation set is found out in its checks."""
+    return tuple(one for one in metric_limits(limits) if one.metric is not MetricName.PERPLEXITY)
+
+
 def limits_of(spec: ModelDeploymentSpec, given: Sequence[MetricLimit]) -> dict[MetricName, float | None]:
     """The limit of every metric that is shown; None where none is given, or a person switched it off."""
     found = {one.metric: one.limit for one in given}

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from backstay_contract.evidence import AttemptVerdict, VerdictKind
-from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.rollback import AfterVerified
@@ -42,9 +41,7 @@ def recorded_limits(status: ModelDeploymentStatus, revision: str) -> Sequence[Me
     entry = history.entry(status, revision)
     if entry is None or entry.limits or entry.recipe is None:
         return entry.limits if entry is not None else ()
-    baselines = entry.recipe.baselines.limits()
-    baselines.pop(MetricName.PERPLEXITY, None)  # whether its manifest has an evaluation set is not known
-    return tuple(MetricLimit(metric=m, limit=v) for m, v in sorted(baselines.items()))
+    return judging.request_limits(entry.recipe.baselines.limits())
 
 
 def advance(

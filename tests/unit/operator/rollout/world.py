@@ -74,6 +74,8 @@ class Model:
     smoke: str = "passes"
     slow: float = 0.0
     """Fraction of its requests beyond the limit."""
+    failing: float = 0.0
+    """Fraction of its requests that end in an error."""
     has_limits: bool = True
     evaluation: Evaluation = field(default_factory=Evaluation)
     """What its pods say of their evaluation set."""
@@ -89,6 +91,8 @@ class Live:
     born: dict[str, datetime] = field(default_factory=dict)
     in_flight: int = 0
     served: dict[str, int] = field(default_factory=dict)
+    slow: dict[str, float] = field(default_factory=dict)
+    failed: dict[str, float] = field(default_factory=dict)
     source: Source | None = None
     problem: str = ""
 
@@ -108,6 +112,8 @@ class World:
     flip: FlipRecord | None = None
     preview: Colour | None = None
     requests_per_second: int = 200
+    kept_alive: float = 0.0
+    """Share of the load that still reaches the colour that the Service does not select."""
     metrics_answer: bool = True
     room: bool = True
     slots: int | None = None
@@ -130,6 +136,9 @@ class World:
     alerts: tuple[FiringAlert, ...] = ()
     broken: dict[str, PodFailure] = field(default_factory=dict)
     """Single pods that fail, by name."""
+    slow_pods: set[str] = field(default_factory=set)
+    idle_pods: set[str] = field(default_factory=set)
+    unready_pods: set[str] = field(default_factory=set)
 
     # --- what tests do ---------------------------------------------------------------------------------------
 
@@ -245,8 +254,9 @@ class World:
         for colour, live in self.deployments.items():
             for pod in self._pods(colour):
                 share = self.requests_per_second * seconds / max(1, len(live.born))
-                if self.selector is colour and pod.ready:
-                    live.served[pod.name] = live.served.get(pod.name, 0) + round(share)
+                reaches = 1.0 if self.selector is colour else self.kept_alive
+                if pod.ready and pod.name not in self.idle_pods:
+                    self._serve(live, pod.name, round(share * reaches))
 
     def _schedule(self) -> None:
         """Pods that wait take the places that are free, in the order of their colours."""
@@ -272,6 +282,13 @@ class World:
         taken = {"pods": Decimal(self.strangers + len(self.placed))}
         return Nodes((Node("n1", has={"pods": Decimal(self.slots)}, taken=taken, held=held),))
 
+    def _serve(self, live: Live, pod: str, requests: int) -> None:
+        model = self._model(live)
+        live.served[pod] = live.served.get(pod, 0) + requests
+        slow = 1.0 if pod in self.slow_pods else model.slow
+        live.slow[pod] = live.slow.get(pod, 0.0) + requests * slow
+        live.failed[pod] = live.failed.get(pod, 0.0) + requests * model.failing
+
     # --- what is seen ----------------------------------------------------------------------------------------
 
     def _model(self, live: Live) -> Model:
@@ -294,7 +311,8 @@ class World:
         died = model.fails_after is not None and age >= model.seconds_to_ready + model.fails_after
         if died:
             return replace(pod, failure=PodFailure(Reason.OOM_KILLED, "killed for memory", True, "serve", 137))
-        return replace(pod, ready=age >= model.seconds_to_ready, in_flight=live.in_flight)
+        ready = age >= model.seconds_to_ready and name not in self.unready_pods
+        return replace(pod, ready=ready, in_flight=live.in_flight)
 
     def _is_active(self, pod: str) -> bool:
         return self.selector in self.deployments and pod in self.deployments[self.selector].born
@@ -362,15 +380,16 @@ class World:
 
     def _samples(self, live: Live, pod: Pod) -> list[Sample]:
         n = live.served.get(pod.name, 0)
-        k = round(n * self._model(live).slow)
+        k, failed = round(live.slow.get(pod.name, 0.0)), round(live.failed.get(pod.name, 0.0))
+        limit = live.wanted.recipe.baselines.limits().get(MetricName.P99_LATENCY, LIMIT_MS)
         stamp, labels = self.now.timestamp(), {"pod": pod.name, "digest": live.wanted.digest}
         latency = {**labels, "metric": MetricName.P99_LATENCY.value}
         return [
             Sample("process_start_time_seconds", {"pod": pod.name}, live.born[pod.name].timestamp(), stamp),
             Sample(RuntimeMetric.JUDGED, latency, n, stamp),
-            Sample(RuntimeMetric.SLOW, {**latency, "limit": format_limit(LIMIT_MS)}, k, stamp),
-            Sample(RuntimeMetric.FINISHED, {**labels, "outcome": Outcome.OK}, n, stamp),
-            Sample(RuntimeMetric.FINISHED, {**labels, "outcome": Outcome.ERROR}, 0, stamp),
+            Sample(RuntimeMetric.SLOW, {**latency, "limit": format_limit(limit)}, k, stamp),
+            Sample(RuntimeMetric.FINISHED, {**labels, "outcome": Outcome.OK}, n - failed, stamp),
+            Sample(RuntimeMetric.FINISHED, {**labels, "outcome": Outcome.ERROR}, failed, stamp),
         ]
 
 
