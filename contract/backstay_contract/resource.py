@@ -187,7 +187,7 @@ class ModelDeploymentSpec(Document):
     rollout: Rollout = Rollout()
     rollback: Rollback = Rollback()
     network_policy: NetworkPolicyMode = NetworkPolicyMode.MANAGED
-    """`Managed`: a NetworkPolicy lets clients reach the pods' HTTP port, and only the operator their control port.
+    """`Managed`: a NetworkPolicy lets clients reach the pods, and only the operator their control port.
     `Unmanaged`: none is made, for namespaces whose own policies shall decide."""
     deletion_policy: DeletionPolicy = DeletionPolicy.DELETE
     """What a deletion of the resource does to its children. `Delete`: the pods end first, then the Services go.
