@@ -9,6 +9,7 @@ from backstay_runtime.api.schemas import MAX_PROMPTS, Generation
 from backstay_runtime.api.service import DEGRADED_MAX_TOKENS, Loaded
 from backstay_runtime.loop import Wish
 from backstay_runtime.sampling.params import SamplingParams
+from backstay_runtime.text.truncate import MARK, Truncate, fitted
 
 DEFAULT_TIMEOUT = 600.0
 """Seconds from arrival after which an answer is given up."""
@@ -16,8 +17,13 @@ DEFAULT_TIMEOUT = 600.0
 Prompt = list[int]
 
 
-def read_prompts(value: object, loaded: Loaded) -> tuple[list[Prompt], list[str] | None]:
-    """The prompts as token ids, and as texts if they came so. Raises ApiError naming what is wrong with which."""
+def read_prompts(
+    value: object, loaded: Loaded, truncate: Truncate | None = None, answer: int = 1
+) -> tuple[list[Prompt], list[str] | None]:
+    """The prompts as token ids, and as texts if they came so and are whole.
+
+    With `truncate`, one that leaves no room for `answer` tokens is cut. Raises ApiError naming what is wrong.
+    """
     if isinstance(value, str):
         value = [value]
     if isinstance(value, list) and value and all(_is_id(item) for item in value):
@@ -31,9 +37,18 @@ def read_prompts(value: object, loaded: Loaded) -> tuple[list[Prompt], list[str]
         texts: list[str] | None = list(value)
     else:
         prompts, texts = [_ids(item, place, loaded) for place, item in enumerate(value)], None
+    if truncate is not None:
+        prompts, before = _fitted(prompts, loaded, truncate, answer), prompts
+        texts = texts if prompts == before else None
     for place, prompt in enumerate(prompts):
         check_length(prompt, loaded, f"prompt[{place}]" if len(prompts) > 1 else "prompt")
     return prompts, texts
+
+
+def _fitted(prompts: list[Prompt], loaded: Loaded, how: Truncate, answer: int) -> list[Prompt]:
+    most = loaded.max_model_len - max(1, min(answer, loaded.max_model_len // 2))
+    mark = loaded.tokenizer.encode(MARK, add_special=False)
+    return [fitted(prompt, most, mark, how) for prompt in prompts]
 
 
 def _is_id(value: object) -> bool:

@@ -28,8 +28,8 @@ async def complete(request: Request, service: Service, record: Record) -> Respon
     asked = await body.read(request, CompletionRequest)
     loaded = service.need()
     service.check_model(asked.model)
-    prompts, texts = ask.read_prompts(asked.prompt, loaded)
     wanted = DEFAULT_MAX_TOKENS if asked.max_tokens is None else asked.max_tokens
+    prompts, texts = ask.read_prompts(asked.prompt, loaded, asked.truncate, wanted)
     wishes = ask.wishes(
         prompts,
         asked,

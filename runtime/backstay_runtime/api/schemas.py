@@ -5,6 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from backstay_runtime.schedule.priority import Priority
+from backstay_runtime.text.truncate import Truncate
 
 MAX_N = 8
 MAX_PROMPTS = 32
@@ -97,6 +98,8 @@ class CompletionRequest(Generation):
     logprobs: Annotated[int, Field(ge=0, le=MAX_LOGPROBS)] | None = None
     best_of: Annotated[int, Field(ge=1, le=MAX_N)] | None = None
     """Texts that are written; the n of them whose tokens are likeliest on average are the answer."""
+    truncate: Annotated[Truncate | None, Field(strict=False)] = None
+    """What is kept of a prompt that is too long; left out: it is refused."""
     suffix: str | None = None
 
     @model_validator(mode="after")

@@ -55,7 +55,8 @@ def test_as_wide_as_there_are_texts_it_finds_the_best_of_all(seed: int, penalty:
 
 @given(st.integers(0, 2**32), st.integers(2, 6))
 def test_one_beam_is_greedy(seed: int, vocabulary: int) -> None:
-    model, tokens = Model(seed, vocabulary), ()
+    model = Model(seed, vocabulary)
+    tokens: tuple[int, ...] = ()
     while len(tokens) < 6 and (not tokens or tokens[-1] != END):
         tokens = (*tokens, model.next(tokens)[0][0])
     found = search(model, width=1, longest=6).best(1, 0.0, 6)[0].tokens

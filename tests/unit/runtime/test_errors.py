@@ -282,6 +282,24 @@ async def test_who_hangs_up_frees_the_cache_within_two_steps(folder: Path, strea
         assert one.value("backstay_kv_blocks_used") == 0
 
 
+@pytest.mark.case("I49")
+async def test_of_a_burst_of_ten_times_what_fits_all_are_answered_or_told_to_come_back(
+    folder: Path,
+) -> None:
+    async with place(folder, max_sequences=4, queue_length=4) as one:
+        asked = {"prompt": "burst", "max_tokens": 8, "temperature": 0, "ignore_eos": True}
+        answers = await asyncio.gather(*(one.complete(**asked) for _ in range(80)))
+        good = [answer for answer in answers if answer.status_code == 200]
+        refused = [answer for answer in answers if answer.status_code == 503]
+        assert len(good) + len(refused) == 80
+        assert len(good) >= 8
+        assert {answer.json()["error"]["code"] for answer in refused} == {"queue_full"}
+        assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
+        assert len({answer.json()["choices"][0]["text"] for answer in good}) == 1
+        await one.quiet()
+        assert (await one.complete(**asked)).status_code == 200
+
+
 @pytest.mark.case("I25")
 async def test_after_many_hang_ups_nothing_is_left(folder: Path) -> None:
     async with place(folder, max_sequences=4, queue_length=4000) as one:

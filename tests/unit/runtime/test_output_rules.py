@@ -28,7 +28,9 @@ def rule(check: str, fallback: str, most: int | None = None) -> OutputRule:
 
 
 def counted(here: Place, check: str, fallback: str) -> float:
-    return here.value("backstay_output_rules_total", rule=check, fallback=fallback)
+    value = here.value("backstay_output_rules_total", rule=check, fallback=fallback)
+    assert value is not None
+    return value
 
 
 @pytest.mark.parametrize("stream", [False, True])
