@@ -44,6 +44,15 @@ class Phase(StrEnum):
     TERMINATING = "Terminating"
 
 
+class Fetching(Document):
+    """How far a candidate's pods are with the model's files: the slowest of them."""
+
+    bytes: Annotated[int, Field(ge=0)]
+    bytes_total: Annotated[int, Field(ge=0)]
+    bytes_per_second: Annotated[int, Field(ge=0)]
+    seconds_left: int | None = None
+
+
 class Side(Document):
     """A colour and what it runs."""
 
@@ -55,6 +64,8 @@ class Side(Document):
     """Ready pods of this revision."""
     replicas: int = 0
     """Pods that are asked for."""
+    progress: Fetching | None = None
+    """While its pods fetch the model; renewed every ten seconds at most."""
 
 
 class Recipe(Document):

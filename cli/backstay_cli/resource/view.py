@@ -7,7 +7,7 @@ from typing import Any
 from backstay_contract import digest as digests
 from backstay_contract.evidence import MetricVerdict
 from backstay_contract.resource import ModelDeploymentSpec, parse_spec
-from backstay_contract.status import Attempt, Failure, ModelDeploymentStatus, Rejection, Side, parse_status
+from backstay_contract.status import Attempt, Failure, Fetching, ModelDeploymentStatus, Rejection, Side, parse_status
 
 COLUMNS = ("NAME", "PHASE", "ACTIVE", "CANDIDATE", "READY", "REASON", "AGE")
 WIDE = (*COLUMNS, "DIGEST", "ATTEMPT", "MESSAGE")
@@ -77,8 +77,18 @@ def _side(what: str, side: Side | None) -> list[str]:
         return [f"{what:<9}  none"] if what == "active" else []
     return [
         f"{what:<9}  {side.colour}  {side.version}  {digests.short(side.digest)}  "
-        f"ready {side.ready}/{side.replicas}  revision {side.revision}"
+        f"ready {side.ready}/{side.replicas}  revision {side.revision}",
+        *_fetching(side.progress),
     ]
+
+
+def _fetching(progress: Fetching | None) -> list[str]:
+    if progress is None:
+        return []
+    part = 100 * progress.bytes // max(1, progress.bytes_total)
+    left = "" if progress.seconds_left is None else f", {age(timedelta(seconds=progress.seconds_left))} left"
+    rate = progress.bytes_per_second / 1e6
+    return [f"           fetching: {part} % of {progress.bytes_total / 1e9:.1f} GB at {rate:.0f} MB/s{left}"]
 
 
 def _attempt(attempt: Attempt | None, spec: ModelDeploymentSpec, now: datetime) -> list[str]:

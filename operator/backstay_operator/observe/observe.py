@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from backstay_contract.resource import ModelDeploymentSpec
-from backstay_contract.status import Attempt, Colour, ModelDeploymentStatus
+from backstay_contract.status import Attempt, Colour, Fetching, ModelDeploymentStatus
 
 from backstay_operator.client import Client
 from backstay_operator.desired import flip_record, services, tokens
@@ -19,6 +19,7 @@ from backstay_operator.http import Http
 from backstay_operator.observe import children as reading
 from backstay_operator.observe import colours, control, nodes
 from backstay_operator.observe.children import Children
+from backstay_operator.observe.fetching import Fetches
 from backstay_operator.observe.log_tail import with_log_tails
 from backstay_operator.observe.smoke import SmokeMemory, Subject
 from backstay_operator.rollout import deriving, room
@@ -55,6 +56,7 @@ class Observer:
         self._http = http
         self._settings = settings
         self._smokes = SmokeMemory(http)
+        self._fetches = Fetches(client)
         self._looked: dict[str, tuple[str, datetime]] = {}
         self._watches: dict[str, WatchRound] = {}
 
@@ -85,6 +87,7 @@ class Observer:
             self._looks(owner, spec, attempt, states, judged, now) if due else _no_looks(),
             self._logged(owner, attempt, tried),
         )
+        fetching = await self._fetching(owner, attempt, children, now)
         answers = {pod.name: _with_said(logged.get(pod.name, pod), said.get(pod.name)) for pod in asked}
         own = [said[pod.name] for pod in tried.own_pods if pod.ready and pod.name in said] if tried else []
         limits = control.common_limits(own)
@@ -100,6 +103,7 @@ class Observer:
             look=looks[0],
             previous_look=looks[1],
             watch=self._watches.get(owner.uid),
+            fetching=fetching,
             default_image=self._settings.runtime_image,
         )
         return Seen(await self._with_nodes(owner, spec, status, observation, now), children)
@@ -125,7 +129,8 @@ class Observer:
         self, uid: str, spec: ModelDeploymentSpec, status: ModelDeploymentStatus, now: datetime
     ) -> float | None:
         """Seconds until the next look is due after this pass; None where nothing is looked at."""
-        return looking.due_in(spec, status, self._last_look(uid, status), now)
+        look = looking.due_in(spec, status, self._last_look(uid, status), now)
+        return min((due for due in (look, self._fetches.due_in(uid, now)) if due is not None), default=None)
 
     def remember(self, uid: str, watch: WatchRound | None) -> None:
         """What a decision hands to the next pass."""
@@ -136,6 +141,7 @@ class Observer:
     def forget(self, uid: str) -> None:
         """The resource is gone."""
         self._smokes.forget(uid)
+        self._fetches.forget(uid)
         self._looked.pop(uid, None)
         self._watches.pop(uid, None)
 
@@ -144,6 +150,15 @@ class Observer:
             return {}
         token = tokens.token(self._settings.control_key, owner.uid)
         return await control.ask(self._http, token, pods)
+
+    async def _fetching(
+        self, owner: Owner, attempt: Attempt | None, children: Children, now: datetime
+    ) -> Fetching | None:
+        """Of a candidate only: after the flip its pods have the model."""
+        if attempt is None or attempt.switched_at is not None:
+            self._fetches.forget(owner.uid)
+            return None
+        return await self._fetches.read(owner.uid, children.pods.get(attempt.colour, ()), now)
 
     async def _evaluations(
         self,

@@ -7,7 +7,7 @@ from datetime import datetime
 from backstay_contract.evidence import EvidenceSource, MetricEvidence
 from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
-from backstay_contract.status import Colour
+from backstay_contract.status import Colour, Fetching
 from backstay_judge import EvaluatedItem, Sample
 
 from backstay_operator.rollout.nodes import Nodes
@@ -192,5 +192,7 @@ class Observation:
     alerts: tuple[FiringAlert, ...] = ()
     nodes: Nodes | None = None
     """None: this pass has no need to know them."""
+    fetching: Fetching | None = None
+    """How far the candidate's pods are with the model; None where none fetches."""
     default_image: str = ""
     """The runtime image that new revisions get."""

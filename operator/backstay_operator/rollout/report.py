@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from backstay_contract.reasons import Reason
-from backstay_contract.status import Attempt, Colour, Condition, ModelDeploymentStatus, Phase, Side
+from backstay_contract.status import Attempt, Colour, Condition, Fetching, ModelDeploymentStatus, Phase, Side
 
 from backstay_operator import conditions
 from backstay_operator.conditions import Wanted
@@ -39,7 +39,7 @@ def status(
         "reason": reason.value,
         "message": step.sentence[:MAX_MESSAGE],
         "active": active,
-        "candidate": _candidate(after, observed, plans),
+        "candidate": _candidate(after, observed, plans, facts.observation.fetching),
         "previous": _previous(after, observed, plans),
         "replicas": wanted,
         "ready_replicas": ready,
@@ -65,7 +65,12 @@ def _side(
     )
 
 
-def _candidate(after: After, observed: Mapping[Colour, ColourState], plans: Mapping[Colour, ColourPlan]) -> Side | None:
+def _candidate(
+    after: After,
+    observed: Mapping[Colour, ColourState],
+    plans: Mapping[Colour, ColourPlan],
+    fetching: Fetching | None,
+) -> Side | None:
     """The open attempt's colour before the flip; afterwards it is the active one."""
     attempt = after.attempt
     if attempt is None or attempt.switched_at is not None:
@@ -78,6 +83,7 @@ def _candidate(after: After, observed: Mapping[Colour, ColourState], plans: Mapp
         revision=attempt.revision,
         ready=state.ready if state.attempt == attempt.id else 0,
         replicas=plans[attempt.colour].replicas,
+        progress=fetching,
     )
 
 

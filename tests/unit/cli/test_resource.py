@@ -184,6 +184,14 @@ def test_a_resource_that_nobody_has_looked_at_yet_is_pending() -> None:
     assert any("not seen generation 3" in line for line in view.detail(deployed(), NOW))
 
 
+def test_a_candidate_that_fetches_says_how_far_it_is() -> None:
+    side = {"colour": "green", "version": "2", "digest": "sha256:" + "b" * 64, "revision": "r"}
+    progress = {"bytes": 30 * 10**9, "bytesTotal": 120 * 10**9, "bytesPerSecond": 500_000_000, "secondsLeft": 180}
+    text = "\n".join(view.detail(deployed({"candidate": side | {"progress": progress}}), NOW))
+    assert "fetching: 25 % of 120.0 GB at 500 MB/s, 3m left" in text
+    assert "fetching" not in "\n".join(view.detail(deployed({"candidate": side}), NOW))
+
+
 def test_the_detail_shows_what_serves_what_is_tried_and_the_evidence() -> None:
     text = "\n".join(view.detail(deployed(STATUS), NOW))
     for said in (
