@@ -50,6 +50,20 @@ class AnyDay(RuleBasedStateMachine):
     def change_surroundings(self, answer: bool, room: bool, load: int) -> None:
         self.world.metrics_answer, self.world.room, self.world.requests_per_second = answer, room, load
 
+    @rule(letter=LETTERS, paused=st.booleans(), abort=st.booleans(), back=st.booleans(), recreate=st.booleans())
+    def pull_levers(self, letter: str, paused: bool, abort: bool, back: bool, recreate: bool) -> None:
+        rollout = {"retryToken": self.token, "paused": paused, "strategy": "Recreate" if recreate else "BlueGreen"}
+        attempt, history = self.world.status.attempt, self.world.status.history
+        if abort and attempt is not None:
+            rollout["abort"] = attempt.id
+        if back and history:
+            rollout["rollbackTo"] = history[0].revision
+        self.world.ask(letter, rollout=rollout)
+
+    @rule(slots=st.none() | st.integers(0, 6), listed=st.booleans())
+    def change_nodes(self, slots: int | None, listed: bool) -> None:
+        self.world.slots, self.world.nodes_may_be_listed = slots, listed
+
     @rule(colour=st.sampled_from(list(Colour)))
     def change_selector_by_hand(self, colour: Colour) -> None:
         if self.world.selector is not None and colour in self.world.deployments:
@@ -101,6 +115,8 @@ class AnyDay(RuleBasedStateMachine):
             return
         world = self.world
         world.metrics_answer, world.room, world.requests_per_second = True, True, 200
+        world.slots, world.nodes_may_be_listed = None, True
+        world.spec = world.spec.with_(rollout=world.spec.rollout.with_(paused=False, rollback_to="", abort=""))
         for letter in "abcd":
             model = world.model(letter)
             model.slow, model.seconds_to_ready, model.failure, model.smoke = 0.0, 0.5, None, "passes"
