@@ -8,9 +8,10 @@ BUSY_SHARE = 0.005
 """While there are requests: a chunk then delays their next token."""
 ROUND_PAUSE = 60.0
 """From the end of a round to the begin of the next, at least."""
-CHUNK_SECONDS = 0.025
+CHUNK_SECONDS = 0.05
 """What a chunk should take: a request that comes meanwhile waits for its end."""
-FIRST_CHUNK, LARGEST_CHUNK = 16, 64
+SMALLEST_CHUNK, FIRST_CHUNK, LARGEST_CHUNK = 8, 16, 64
+"""Tokens. Fewer than the smallest would take as long: the weights are read once for all of them."""
 
 
 class Pacing:
@@ -38,7 +39,7 @@ class Pacing:
         """A chunk was computed; the next ones take as many tokens as fit into CHUNK_SECONDS."""
         self._ended, self._seconds = ended, ended - began
         if self._seconds > CHUNK_SECONDS:
-            self.chunk = max(1, self.chunk // 2)
+            self.chunk = max(SMALLEST_CHUNK, self.chunk // 2)
         elif self._seconds < CHUNK_SECONDS / 3:
             self.chunk = min(LARGEST_CHUNK, self.chunk * 2)
 

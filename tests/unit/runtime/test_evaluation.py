@@ -193,12 +193,12 @@ def test_a_round_does_not_follow_at_once_on_the_one_before(ended: float) -> None
 
 
 @given(st.floats(1e-5, 10.0))
-def test_chunks_become_as_long_as_a_request_may_wait_or_one_token(seconds_per_token: float) -> None:
+def test_chunks_become_as_long_as_a_request_may_wait_or_as_small_as_pays(seconds_per_token: float) -> None:
     pace, now = Pacing(), 0.0
     for _ in range(20):
         ended = now + seconds_per_token * pace.chunk
         pace.spent(now, ended)
         now = ended
     fits = pace.chunk * seconds_per_token <= pacing.CHUNK_SECONDS
-    assert fits or pace.chunk == 1 or pace.chunk * seconds_per_token / 2 <= pacing.CHUNK_SECONDS
-    assert 1 <= pace.chunk <= pacing.LARGEST_CHUNK
+    assert fits or pace.chunk == pacing.SMALLEST_CHUNK or pace.chunk * seconds_per_token / 2 <= pacing.CHUNK_SECONDS
+    assert pacing.SMALLEST_CHUNK <= pace.chunk <= pacing.LARGEST_CHUNK
