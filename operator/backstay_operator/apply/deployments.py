@@ -30,6 +30,9 @@ async def bring(
     Without `build` the template stays exactly as it is, so a newer operator that renders differently restarts nothing.
     """
     name = names.deployment(owner.name, colour)
+    if plan.anew and live is not None:
+        await client.delete(kinds.DEPLOYMENT, owner.namespace, name, live["metadata"]["uid"])
+        return True
     if plan.build is not None:
         if live is None:
             await check_deployment(client, owner, name)

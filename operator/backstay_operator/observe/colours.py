@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from backstay_contract import names
@@ -15,13 +16,16 @@ from backstay_operator.rollout.observation import ColourState, Pod
 from backstay_operator.rollout.revision import Source
 
 Json = Mapping[str, Any]
+STUCK_SECONDS = 60
+"""After the end of a pod's grace period, which is what its deletionTimestamp names."""
 MAX_PROBLEM = 512
 """Characters of a Deployment's problem."""
 
 
-def state_of(colour: Colour, name: str, children: Children) -> ColourState:
+def state_of(colour: Colour, name: str, children: Children, now: datetime) -> ColourState:
     """A colour's Deployment and pods as they are; `name` is the resource's."""
-    pods = children.pods.get(colour, ())
+    listed = children.pods.get(colour, ())
+    pods = [pod for pod in listed if not is_stuck(pod, now)]
     deployment = children.deployments.get(colour)
     endpoints = endpoints_of(names.deployment(name, colour), pods, children.slices)
     if deployment is None:
@@ -42,7 +46,17 @@ def state_of(colour: Colour, name: str, children: Children) -> ColourState:
         replicas=replicas,
         pods=tuple(pod_of(pod) for pod in pods if replicas > 0 or not ended(pod)),
         endpoints=endpoints,
+        stuck=len(listed) - len(pods),
     )
+
+
+def is_stuck(pod: Json, now: datetime) -> bool:
+    """Whether the pod should have ended long ago: its node does not answer, and nobody else can end it.
+
+    It holds nothing up: it may still run, but no Service selects it. (Pods of nodes that are gone are collected.)
+    """
+    ends = pod["metadata"].get("deletionTimestamp")
+    return ends is not None and (now - datetime.fromisoformat(ends)).total_seconds() > STUCK_SECONDS
 
 
 def image_of(deployment: Json) -> str:

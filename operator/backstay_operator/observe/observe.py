@@ -67,10 +67,12 @@ class Observer:
         status: ModelDeploymentStatus,
         now: datetime,
         wake: Callable[[], None],
+        client: Client | None = None,
     ) -> Seen:
-        """One pass's reads. `wake` is called when something that was not waited for has ended."""
-        children = await reading.read(self._client, owner)
-        states = {colour: colours.state_of(colour, owner.name, children) for colour in Colour}
+        """One pass's reads. `wake` is called when something that was not waited for has ended. `client`: where the
+        children are read, if not from the API server."""
+        children = await reading.read(client or self._client, owner)
+        states = {colour: colours.state_of(colour, owner.name, children, now) for colour in Colour}
         selector = services.selected(children.active) if children.active else None
         flip = _flip(children)
         attempt = open_attempt(status)
@@ -137,6 +139,20 @@ class Observer:
         self._watches.pop(uid, None)
         if watch is not None:
             self._watches[uid] = watch
+
+    def before(self, uid: str) -> Callable[[], None]:
+        """Takes back what the passes from now on remember of looks: those that were made count for nobody."""
+        looked, watch = self._looked.get(uid), self._watches.get(uid)
+
+        def back() -> None:
+            self._looked.pop(uid, None)
+            self._watches.pop(uid, None)
+            if looked is not None:
+                self._looked[uid] = looked
+            if watch is not None:
+                self._watches[uid] = watch
+
+        return back
 
     def forget(self, uid: str) -> None:
         """The resource is gone."""

@@ -27,6 +27,8 @@ class ColourPlan:
     build: Wanted | None = None
     """Render the Deployment for this revision and attempt; None: leave the template exactly as it is."""
     attempt: str = ""
+    anew: bool = False
+    """Delete the Deployment first, and build it in a later pass: it would wait for pods that never end."""
     mode: str | None = None
     """What its pods' control port shall be set to; None: leave it."""
 

@@ -65,6 +65,8 @@ class ColourState:
     pods: tuple[Pod, ...] = ()
     endpoints: int = 0
     """Endpoints of the active Service that are this colour's pods, whatever their state."""
+    stuck: int = 0
+    """Pods beside those that should have ended long ago, on a node that does not answer."""
 
     @property
     def own_pods(self) -> tuple[Pod, ...]:

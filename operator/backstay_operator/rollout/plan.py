@@ -42,7 +42,8 @@ def _colour(facts: Facts, after: After, degraded: Degraded | None, state: Colour
         # An address that was wrong is mended by an edit that makes no new revision: the pods must learn of it.
         moved = state.source is not None and state.source != source_of(facts.wanted.recipe.model)
         build = facts.wanted if moved or state.attempt != attempt.id else None
-        return ColourPlan(facts.candidate_wanted, build=build, attempt=attempt.id, mode=Mode.NORMAL)
+        anew = build is not None and state.exists and state.stuck > 0
+        return ColourPlan(facts.candidate_wanted, build=build, attempt=attempt.id, anew=anew, mode=Mode.NORMAL)
     if attempt.colour is not state.colour and attempt.switched_at is not None:
         return ColourPlan(state.replicas, mode=Mode.STANDBY)  # previous, kept warm until the verdict
     return ColourPlan(retired_replicas(facts, after, state), mode=Mode.STANDBY)

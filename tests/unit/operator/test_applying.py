@@ -67,7 +67,7 @@ async def carry_out(api: Any, http: Any, what: Decision, states: Any = None) -> 
     body = await api.get(kinds.MODEL_DEPLOYMENT, "prod", "chat")
     resource = resources.read(body)
     children = await reading.read(api, resource.owner)
-    seen = {colour: colours.state_of(colour, "chat", children) for colour in Colour} | (states or {})
+    seen = {colour: colours.state_of(colour, "chat", children, NOON) for colour in Colour} | (states or {})
     spec = parse_spec(body["spec"])
     return await apply(api, http, KEY, resource, spec, what, Seen(Observation(seen), children))
 
@@ -248,6 +248,20 @@ async def test_another_deployment_of_the_same_name_is_not_scaled(api: Any, http:
     with pytest.raises(ApiError) as error:
         await apply(api, http, KEY, resource, spec, decision(BLUE, blue=ColourPlan(5)), seen)
     assert error.value.conflict
+
+
+async def test_a_deployment_that_waits_for_pods_which_never_end_is_deleted_and_built_by_the_next_pass(
+    api: Any, http: Any, serving: None
+) -> None:
+    plan = ColourPlan(2, build=BUILD, attempt="0123456789ab-2", anew=True)
+    await carry_out(api, http, decision(BLUE, preview=GREEN, blue=ColourPlan(2), green=BUILT))
+    api.writes.clear()
+    await carry_out(api, http, decision(BLUE, preview=GREEN, blue=ColourPlan(2), green=plan))
+    assert ("delete", "Deployment", "chat-green") in api.writes
+    assert (kinds.DEPLOYMENT, "prod", "chat-green") not in api.objects
+    await carry_out(api, http, decision(BLUE, preview=GREEN, blue=ColourPlan(2), green=plan))
+    rendered = api.objects[kinds.DEPLOYMENT, "prod", "chat-green"]
+    assert rendered["metadata"]["annotations"][Annotation.ATTEMPT] == "0123456789ab-2"
 
 
 async def test_a_new_attempt_renders_the_deployment_anew(api: Any, http: Any, serving: None) -> None:

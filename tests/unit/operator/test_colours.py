@@ -1,3 +1,4 @@
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from backstay_operator.rollout.revision import Wanted, recipe_of, source_of
 
 Json = dict[str, Any]
 OWNER = Owner("prod", "chat", "uid-1")
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINE = [{"uid": "uid-1", "controller": True}]
 
 
@@ -54,7 +56,7 @@ def pod(name: str, *, ready: bool = True, attempt: str = "rev-3", phase: str = "
 
 
 def green(children: Children) -> Any:
-    return state_of(Colour.GREEN, "chat", children)
+    return state_of(Colour.GREEN, "chat", children, NOON)
 
 
 def with_pods(*pods: Json, replicas: int = 2) -> Children:
@@ -98,7 +100,7 @@ def test_only_pods_of_the_present_attempt_count_as_ready() -> None:
 
 
 def test_a_pod_on_its_way_out_is_not_ready_and_still_there() -> None:
-    state = green(with_pods(pod("a", deletionTimestamp="2026-01-01T00:00:00Z"), replicas=0))
+    state = green(with_pods(pod("a", deletionTimestamp="2026-01-01T12:00:00Z"), replicas=0))
     assert (state.ready, state.gone) == (0, False)
 
 
@@ -127,11 +129,11 @@ def test_endpoints_are_counted_by_colour_also_of_pods_that_are_gone_already() ->
         slices=[slice_of("chat-green-1", "chat-blue-1"), slice_of("chat-green-2"), {"endpoints": None}],
     )
     assert green(children).endpoints == 2
-    assert state_of(Colour.BLUE, "chat", children).endpoints == 1
+    assert state_of(Colour.BLUE, "chat", children, NOON).endpoints == 1
 
 
 def test_another_resource_whose_name_begins_alike_has_its_own_endpoints() -> None:
-    assert state_of(Colour.GREEN, "chat", Children(slices=[slice_of("chat-greener-1")])).endpoints == 0
+    assert state_of(Colour.GREEN, "chat", Children(slices=[slice_of("chat-greener-1")]), NOON).endpoints == 0
 
 
 def test_a_restarted_container_is_another_incarnation() -> None:
@@ -161,3 +163,28 @@ async def test_children_are_found_by_label_and_owner(api: Any) -> None:
     assert [p["metadata"]["name"] for p in found.pods[Colour.GREEN]] == ["chat-green-1"]
     assert found.active is not None
     assert (found.preview, list(found.slices)) == (None, [])
+
+
+# --- pods on a node that does not answer -------------------------------------------------------------------------
+
+
+def ending(since: float) -> Json:
+    """A pod whose grace period ended so many seconds ago."""
+    return pod("chat-green-1", ready=False, deletionTimestamp=f"{NOON - timedelta(seconds=since):%Y-%m-%dT%H:%M:%SZ}")
+
+
+@pytest.mark.parametrize("since", [-300, 0, 59])
+def test_a_pod_in_its_grace_period_or_shortly_after_it_is_waited_for(since: float) -> None:
+    state = green(with_pods(ending(since), replicas=0))
+    assert (state.gone, state.stuck) == (False, 0)
+
+
+@pytest.mark.parametrize("since", [61, 86_400])
+def test_a_pod_that_should_have_ended_long_ago_holds_nothing_up(since: float) -> None:
+    state = green(with_pods(ending(since), replicas=0))
+    assert (state.gone, state.stuck, state.pods) == (True, 1, ())
+
+
+def test_a_stuck_pod_takes_no_other_with_it() -> None:
+    state = green(with_pods(ending(120), pod("chat-green-2")))
+    assert ([one.name for one in state.pods], state.stuck, state.gone) == (["chat-green-2"], 1, False)

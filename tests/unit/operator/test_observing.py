@@ -32,6 +32,7 @@ def pod(colour: str, ip: str) -> Json:
             "labels": OWNER.labels() | {Label.COLOUR: colour},
             "annotations": {Annotation.ATTEMPT: "r-1"},
         },
+        "spec": {"containers": []},
         "status": {"podIP": ip, "conditions": [{"type": "Ready", "status": "True"}]},
     }
 

@@ -222,6 +222,17 @@ def test_a_wait_for_the_losing_pods_names_them() -> None:
     assert next(iter(world.deployments[Colour.BLUE].born)) in world.status.message
 
 
+def test_a_pod_that_never_ends_on_a_lost_node_holds_no_rollout_up() -> None:
+    world = serving("a")
+    world.ask("b")
+    world.run(30)
+    world.deployments[Colour.BLUE].stuck = 1
+    world.ask("c")
+    world.run(30)
+    assert (world.live_digest(), world.status.phase) == (digest("c"), Phase.SERVING)
+    assert min(world.ready_behind_service[-60:]) >= 1
+
+
 # --- a candidate that cannot come up -------------------------------------------------------------------------------
 
 

@@ -95,6 +95,8 @@ class Live:
     failed: dict[str, float] = field(default_factory=dict)
     source: Source | None = None
     problem: str = ""
+    stuck: int = 0
+    """Pods on a node that does not answer: a Deployment that is not built anew waits for them for ever."""
 
 
 class KilledError(Exception):
@@ -229,7 +231,10 @@ class World:
 
     def _carry_out(self, colour: Colour, plan: ColourPlan) -> None:
         live = self.deployments.get(colour)
-        if plan.build is not None:
+        if plan.anew:
+            del self.deployments[colour]
+            self._written()
+        elif plan.build is not None:
             if live is not None:
                 live.born.clear()
             self.deployments[colour] = Live(
@@ -247,7 +252,7 @@ class World:
         for colour, live in self.deployments.items():
             while len(live.born) > live.replicas:
                 live.born.popitem()
-            while len(live.born) < live.replicas:
+            while len(live.born) < live.replicas and not live.stuck:
                 self.names += 1
                 live.born[f"chat-{colour}-{self.names}"] = self.now
         self._schedule()
@@ -352,6 +357,7 @@ class World:
             image=live.wanted.image,
             source=live.source,
             problem=live.problem,
+            stuck=live.stuck,
             replicas=live.replicas,
             pods=self._pods(colour),
             endpoints=len(live.born) if self.selector is colour else 0,
