@@ -59,6 +59,8 @@ def promote(
 
 promote.__doc__ = f"""Let the candidate that waits for a person (rollout.promotion: Manual) be flipped to.
 
+An attempt that is held after its flip is kept by it, unverified; `backstay abort` does the contrary.
+
 Examples:
 
 - `backstay promote chat`

@@ -34,7 +34,15 @@ def retry(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, token: str) 
 
 
 def promote(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, attempt: str | None) -> Change:
-    """Lets the attempt that waits be flipped to. Raises CliError when none waits, or another than `attempt`."""
+    """Lets the attempt that waits be flipped to, or one that is held after the flip be kept.
+
+    Raises CliError when none waits, or another than `attempt`.
+    """
+    if _is_held(status) and status.attempt is not None and spec.rollout.promotion is Promotion.AUTOMATIC:
+        _same(attempt, status.attempt, "the attempt that is held")
+        held = status.attempt
+        said = f"rollout.promote {held.id}: {held.version} is kept, unverified, although {status.message}"
+        return Change({"rollout": {"promote": held.id}}, said, waiting.kept(held.id))
     if spec.rollout.promotion is not Promotion.MANUAL:
         raise refused("rollout.promotion is Automatic: the candidate is flipped to without being asked")
     if status.phase is not Phase.AWAITING_PROMOTION or status.attempt is None:
@@ -46,6 +54,12 @@ def promote(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, attempt: s
         f"rollout.promote {status.attempt.id}: {status.attempt.version} may be flipped to{pause}",
         waiting.flipped(status.attempt.id),
     )
+
+
+def _is_held(status: ModelDeploymentStatus) -> bool:
+    """The flip was made, and the operator cannot decide."""
+    tried = status.attempt
+    return status.phase is Phase.HELD and tried is not None and tried.switched_at is not None and tried.ended_at is None
 
 
 def abort(status: ModelDeploymentStatus, attempt: str | None) -> Change:

@@ -47,6 +47,17 @@ def flipped(attempt: str) -> Goal:
     return goal
 
 
+def kept(attempt: str) -> Goal:
+    """The attempt is over, and what it brought serves on."""
+
+    def goal(status: ModelDeploymentStatus) -> Progress:
+        one = status.attempt
+        over = one is None or one.id != attempt or one.ended_at is not None
+        return Progress(line_of(status), done=over, failed=status.phase is Phase.ROLLING_BACK)
+
+    return goal
+
+
 def serves(revision: str) -> Goal:
     """The Service selects the revision and it has ready pods."""
 

@@ -82,6 +82,7 @@ def spec(**rollout: Any) -> Any:
     return parse_spec({"model": model(2), "rollout": rollout})
 
 
+ID = f"{NAMES[2]}-4"
 SOAKING = {"phase": "Soaking", "history": [entry(0), entry(1)], "attempt": attempt(2, switchedAt=NOW.isoformat())}
 ENDED = {"attempt": attempt(2, endedAt=NOW.isoformat(), outcome="Verified")}
 
@@ -178,11 +179,23 @@ def test_a_promotion_of_a_paused_rollout_says_that_the_flip_waits() -> None:
     assert "backstay resume" in ask.promote(spec(promotion="Manual", paused=True), waits, None).said
 
 
+HELD = {"phase": "Held", "reason": "SharedCause", "message": "both colours breach", "attempt": SOAKING["attempt"]}
+
+
+def test_an_attempt_that_is_held_after_the_flip_is_kept_by_a_promotion() -> None:
+    change = ask.promote(spec(), status(**HELD), None)
+    assert change.patch == {"rollout": {"promote": ID}}
+    assert "is kept, unverified, although both colours breach" in change.said
+    with pytest.raises(CliError, match=ID):
+        ask.promote(spec(), status(**HELD), "other-1")
+    with pytest.raises(CliError, match="Automatic"):
+        ask.promote(spec(), status(phase="Held", attempt=attempt(2)), None)
+
+
 # --- waiting -----------------------------------------------------------------------------------------------------
 
 SWITCHED = attempt(2, switchedAt=NOW.isoformat())
 OVER = attempt(2, endedAt=NOW.isoformat())
-ID = f"{NAMES[2]}-4"
 
 
 @pytest.mark.parametrize(
@@ -206,6 +219,9 @@ ID = f"{NAMES[2]}-4"
         (waiting.tried_again(digest(2), 3), {"attempts": 4, "attempt": attempt(2)}, False, False),
         (waiting.tried_again(digest(2), 3), {"attempts": 4, "attempt": SWITCHED}, True, False),
         (waiting.tried_again(digest(2), 3), {"attempts": 4, "attempt": OVER}, False, True),
+        (waiting.kept(ID), {"phase": "Held", "attempt": SWITCHED}, False, False),
+        (waiting.kept(ID), {"phase": "RollingBack", "attempt": SWITCHED}, False, True),
+        (waiting.kept(ID), {"attempt": OVER}, True, False),
         (waiting.seen, {}, True, False),
     ],
 )
