@@ -58,6 +58,7 @@ def detail(resource: Mapping[str, Any], now: datetime) -> list[str]:
         *_side("active", status.active),
         *_side("candidate", status.candidate),
         *_side("previous", status.previous),
+        *_held_in_place(spec, status, now),
         *_attempt(status.attempt, spec, now),
         *_evidence(status.verdicts),
         *_failure(status.last_failure, now),
@@ -89,6 +90,19 @@ def _fetching(progress: Fetching | None) -> list[str]:
     left = "" if progress.seconds_left is None else f", {age(timedelta(seconds=progress.seconds_left))} left"
     rate = progress.bytes_per_second / 1e6
     return [f"           fetching: {part} % of {progress.bytes_total / 1e9:.1f} GB at {rate:.0f} MB/s{left}"]
+
+
+def _held_in_place(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, now: datetime) -> list[str]:
+    """Levers that people pulled, and what the operator does about a trouble."""
+    rollout, returning, degraded = spec.rollout, status.returning, status.degraded
+    lines = ["paused     nothing goes forward until backstay resume"] if rollout.paused else []
+    if rollout.rollback_to:
+        lines.append(f"pinned     revision {rollout.rollback_to}, until backstay rollback --clear")
+    if returning is not None:
+        lines.append(f"returning  to revision {returning.to} since {age(now - returning.since)}: {returning.reason}")
+    if degraded is not None:
+        lines.append(f"degraded   answers are cut since {age(now - degraded.since)}: {degraded.reason}")
+    return lines
 
 
 def _attempt(attempt: Attempt | None, spec: ModelDeploymentSpec, now: datetime) -> list[str]:

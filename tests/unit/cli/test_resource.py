@@ -213,6 +213,21 @@ def test_the_detail_shows_what_serves_what_is_tried_and_the_evidence() -> None:
     assert "candidate" not in text
 
 
+def test_the_detail_shows_pulled_levers_and_a_way_back_that_is_under_way() -> None:
+    returning = {"to": "r1", "asked": "r2", "reason": "Breach", "since": time_of(2)}
+    degraded = {"revision": "r2", "reason": "Breach", "since": time_of(5)}
+    one = deployed(STATUS | {"returning": returning, "degraded": degraded}, paused=True, rollbackTo="ab" * 6)
+    text = "\n".join(view.detail(one, NOW))
+    for said in (
+        "paused     nothing goes forward until backstay resume",
+        "pinned     revision abababababab, until backstay rollback --clear",
+        "returning  to revision r1 since 2m: Breach",
+        "degraded   answers are cut since 5m: Breach",
+    ):
+        assert said in text
+    assert "paused" not in "\n".join(view.detail(deployed(STATUS), NOW))
+
+
 @given(st.timedeltas(timedelta(seconds=-5), timedelta(days=4000)))
 def test_an_age_has_at_most_two_units_and_is_never_negative(span: timedelta) -> None:
     assert re.fullmatch(r"\d+d(\d+h)?|\d+h(\d+m)?|\d+m(\d+s)?|\d+s", view.age(span))
