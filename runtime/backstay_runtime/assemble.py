@@ -120,7 +120,7 @@ def load(
         config, memory, max_model_len=max_model_len, max_num_seqs=max_num_seqs, queue_length=queue_length
     )
     # The evaluation's blocks lie behind the pool's: users cannot take them, nor it theirs.
-    runner = Runner(llama, blocks=sizes.blocks + own, block_size=BLOCK_SIZE)
+    runner = Runner(llama, blocks=sizes.blocks + own, block_size=BLOCK_SIZE, threads=torch.get_num_threads())
     evaluator = Evaluator(runner, texts, range(sizes.blocks, sizes.blocks + own), problem=problem)
     with torch.inference_mode():
         runner.warm_up(PROBE_BLOCK)

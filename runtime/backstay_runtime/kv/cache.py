@@ -9,7 +9,7 @@ KEY, VALUE = 0, 1
 
 
 class KVCache:
-    """[layers][blocks, block_size, 2, kv_heads, head_dim] in float32.
+    """[layers, blocks, block_size, 2, kv_heads, head_dim], in one piece of memory.
 
     Keys and values of a token lie side by side: one write and one gather per layer serve both. Zeroed, since a
     masked position still takes part in the product, and 0 × NaN is NaN.
@@ -26,8 +26,8 @@ class KVCache:
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
-        shape = (blocks, block_size, 2, kv_heads, head_dim)
-        self.layers = [_zeros(shape, device, dtype) for _ in range(layers)]
+        self.whole = _zeros((layers, blocks, block_size, 2, kv_heads, head_dim), device, dtype)
+        self.layers = list(self.whole)
         self._slots = [layer.view(blocks * block_size, 2, kv_heads, head_dim) for layer in self.layers]
 
     def write(self, layer: int, slots: torch.Tensor, keys_values: torch.Tensor) -> None:

@@ -1,4 +1,4 @@
-"""What config.json says about a Llama-family decoder. Pure."""
+"""What config.json says about a Llama-shaped decoder. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from typing import Any
 
 from backstay_runtime.model.errors import ModelError
 
-FAMILIES = ("LlamaForCausalLM",)
+LLAMA, QWEN2, QWEN3 = "LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"
+FAMILIES = (LLAMA, QWEN2, QWEN3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,10 @@ class LlamaConfig:
     """The output head is the embedding."""
     eos: frozenset[int]
     """Tokens that end a text."""
+    qkv_bias: bool = False
+    """Queries, keys and values have biases (Qwen2)."""
+    head_norms: bool = False
+    """Each head's queries and keys are normed (Qwen3)."""
 
     @property
     def kv_bytes_per_token(self) -> int:
@@ -76,20 +81,30 @@ def parse_config(config: Mapping[str, Any], generation: Mapping[str, Any]) -> Ll
         rope_scaling=_scaling(config.get("rope_scaling") or rope),
         tied=bool(config.get("tie_word_embeddings", False)),
         eos=_eos(config, generation),
+        qkv_bias=_family(config) == QWEN2,
+        head_norms=_family(config) == QWEN3,
     )
 
 
-def _refuse_unknown(config: Mapping[str, Any]) -> None:
-    architectures = config.get("architectures") or ["missing"]
+def _family(config: Mapping[str, Any]) -> str:
+    architectures: list[str] = config.get("architectures") or ["missing"]
     if architectures[0] not in FAMILIES:
         raise ModelError(
-            f"config.json: architectures {architectures} cannot be run; this runtime runs {', '.join(FAMILIES)}"
+            f"config.json: architectures {architectures} cannot be run; as a decoder, this runtime runs "
+            f"{', '.join(FAMILIES)}"
         )
+    return architectures[0]
+
+
+def _refuse_unknown(config: Mapping[str, Any]) -> None:
+    _family(config)
+    if config.get("use_sliding_window"):
+        raise ModelError("config.json: use_sliding_window is true, and only attention to the whole past can be run")
     if config.get("hidden_act", "silu") != "silu":
         raise ModelError(f"config.json: hidden_act {config['hidden_act']!r} cannot be run; only 'silu' can")
     for field in ("attention_bias", "mlp_bias"):
         if config.get(field):
-            raise ModelError(f"config.json: {field} is true, and biases are not supported")
+            raise ModelError(f"config.json: {field} is true, and such biases cannot be run")
 
 
 def _positive(config: Mapping[str, Any], field: str, default: int | None = None) -> int:

@@ -9,7 +9,8 @@ from torch.nn import functional
 
 from backstay_runtime.model import rope
 from backstay_runtime.model.config import LlamaConfig
-from backstay_runtime.model.linear import Linear
+from backstay_runtime.model.held import Matrix
+from backstay_runtime.model.stack import Stack
 
 
 class Attention(Protocol):
@@ -21,59 +22,100 @@ class Attention(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """One block. `qkv` joins the query, key and value projections, `gate_up` the two halves of SwiGLU."""
+class Stage:
+    """Consecutive layers on one device. `qkv` joins the query, key and value projections, `gate_up` SwiGLU's halves.
+
+    Norms are [layers, width]; `head_norms`, of queries and keys, [layers, 2, head_dim], or of no rows.
+    """
 
     attention_norm: torch.Tensor
-    qkv: Linear
-    output: Linear
+    qkv: Stack
+    head_norms: torch.Tensor
+    output: Stack
     feed_norm: torch.Tensor
-    gate_up: Linear
-    down: Linear
+    gate_up: Stack
+    down: Stack
+    cosines: torch.Tensor
+    sines: torch.Tensor
+
+    @property
+    def layers(self) -> int:
+        """How many."""
+        return len(self.attention_norm)
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are."""
+        return self.attention_norm.device
 
 
 class Llama:
-    """Grouped-query attention, rotary positions, RMSNorm, SwiGLU; no biases."""
+    """Grouped-query attention, rotary positions, RMSNorm, SwiGLU; biases and head norms where the family has them."""
 
     def __init__(
-        self,
-        config: LlamaConfig,
-        embedding: torch.Tensor,
-        layers: Sequence[Layer],
-        norm: torch.Tensor,
-        head: Linear,
-        positions: int,
+        self, config: LlamaConfig, embedding: Matrix, stages: Sequence[Stage], norm: torch.Tensor, head: Matrix
     ) -> None:
-        """`positions`: the longest sequence that will be asked for."""
+        """The embedding is on the first stage's device, `norm` and `head` on the last one's."""
         self.config = config
-        self.device = norm.device
+        self.stages = tuple(stages)
+        self.device = stages[0].device
         self.dtype = norm.dtype
+        self.head = head
         self._embedding = embedding
-        self._layers = layers
         self._norm = norm
-        self._head = head
-        cosines, sines = rope.rope_tables(config, positions, norm.device)
-        self._cosines, self._sines = cosines.to(norm.dtype), sines.to(norm.dtype)
 
-    def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, attend: Attention) -> torch.Tensor:
-        """[rows] tokens at [rows] positions -> [rows, hidden], before the last norm."""
-        config = self.config
-        rotated = config.heads + config.kv_heads
-        joined = config.heads + 2 * config.kv_heads
-        cosines, sines = self._cosines[positions], self._sines[positions]
-        state = functional.embedding(tokens, self._embedding)
-        for number, layer in enumerate(self._layers):
-            qkv = layer.qkv(self._normed(state, layer.attention_norm)).view(-1, joined, config.head_dim)
-            qkv[:, :rotated] = rope.rotate(qkv[:, :rotated], cosines, sines)
-            keys_values = qkv[:, config.heads :].view(-1, 2, config.kv_heads, config.head_dim)
-            state = state + layer.output(attend(number, qkv[:, : config.heads], keys_values))
-            gate, up = layer.gate_up(self._normed(state, layer.feed_norm)).chunk(2, dim=-1)
-            state = state + layer.down(functional.silu(gate) * up)
+    @property
+    def bytes(self) -> int:
+        """Memory of the weights."""
+        tables = {one.data.data_ptr(): one.bytes for one in (self._embedding, self.head)}
+        stacks = [stack for one in self.stages for stack in (one.qkv, one.output, one.gate_up, one.down)]
+        return sum(tables.values()) + sum(stack.bytes for stack in stacks)
+
+    def embed(self, tokens: torch.Tensor) -> torch.Tensor:
+        """[rows] tokens -> [rows, hidden]."""
+        return self._embedding.pick(tokens).to(self.dtype)
+
+    def hidden(self, tokens: torch.Tensor, positions: torch.Tensor, attends: Sequence[Attention]) -> torch.Tensor:
+        """[rows] tokens at [rows] positions -> [rows, hidden], before the last norm. One attention a stage."""
+        state = self.embed(tokens)
+        for stage, attend in zip(self.stages, attends, strict=True):
+            state, positions = state.to(stage.device), positions.to(stage.device)
+            cosines, sines = stage.cosines[positions], stage.sines[positions]
+            for layer in range(stage.layers):
+                state = state + self._attended(state, stage, layer, attend, cosines, sines)
+                state = state + self._fed(state, stage, layer)
         return state
+
+    def normed(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The last norm of [rows, hidden]."""
+        return self._rms(hidden, self._norm)
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """[rows, hidden] -> [rows, vocabulary] in float32."""
-        return self._head(self._normed(hidden, self._norm)).float()
+        return self.head(self.normed(hidden)).float()
 
-    def _normed(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    def _attended(
+        self,
+        state: torch.Tensor,
+        stage: Stage,
+        layer: int,
+        attend: Attention,
+        cosines: torch.Tensor,
+        sines: torch.Tensor,
+    ) -> torch.Tensor:
+        heads, kv_heads, width = self.config.heads, self.config.kv_heads, self.config.head_dim
+        qkv = stage.qkv(layer, self._rms(state, stage.attention_norm[layer])).view(-1, heads + 2 * kv_heads, width)
+        if len(stage.head_norms):
+            queries, keys = stage.head_norms[layer]
+            qkv[:, :heads] = self._rms(qkv[:, :heads], queries)
+            qkv[:, heads : heads + kv_heads] = self._rms(qkv[:, heads : heads + kv_heads], keys)
+        turned = heads + kv_heads
+        qkv[:, :turned] = rope.rotate(qkv[:, :turned], cosines, sines)
+        return stage.output(layer, attend(layer, qkv[:, :heads], qkv[:, heads:].view(-1, 2, kv_heads, width)))
+
+    def _fed(self, state: torch.Tensor, stage: Stage, layer: int) -> torch.Tensor:
+        gate, up = stage.gate_up(layer, self._rms(state, stage.feed_norm[layer])).chunk(2, dim=-1)
+        return stage.down(layer, functional.silu(gate) * up)
+
+    def _rms(self, rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return functional.rms_norm(rows, weight.shape, weight, self.config.norm_epsilon)

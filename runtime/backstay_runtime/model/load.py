@@ -1,51 +1,48 @@
 """From a model folder to a decoder on the device: every tensor exactly once, or a refusal that names it."""
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 
+from backstay_runtime.model import rope
+from backstay_runtime.model.checkpoint import Checkpoint, read_json
 from backstay_runtime.model.config import LlamaConfig, parse_config
 from backstay_runtime.model.errors import ModelError
-from backstay_runtime.model.linear import Dtype, Linear, Pack, packer
-from backstay_runtime.model.llama import Layer, Llama
-
-_KINDS = ("F32", "F16", "BF16")
-_SHOWN = 5  # tensors named in a refusal
+from backstay_runtime.model.held import Matrix
+from backstay_runtime.model.linear import Dtype, Quantization, held_as, table_held_as
+from backstay_runtime.model.llama import Llama, Stage
+from backstay_runtime.model.stack import Stack
 
 
 def read_config(folder: Path) -> LlamaConfig:
     """The decoder that the folder's JSON files describe."""
     generation = folder / "generation_config.json"
-    return parse_config(_json(folder / "config.json"), _json(generation) if generation.exists() else {})
+    return parse_config(read_json(folder / "config.json"), read_json(generation) if generation.exists() else {})
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError) as why:
-        raise ModelError(f"{path.name} cannot be read: {why}") from why
-    if not isinstance(value, dict):
-        raise ModelError(f"{path.name} holds a {type(value).__name__}, not an object")
-    return value
+def load_llama(
+    folder: Path,
+    *,
+    dtype: Dtype,
+    device: torch.device,
+    positions: int,
+    quantization: Quantization = Quantization.NONE,
+    spans: Sequence[tuple[torch.device, range]] | None = None,
+) -> Llama:
+    """The folder's decoder. Weights are read straight to their device, one layer at a time.
 
-
-def load_llama(folder: Path, *, dtype: Dtype, device: torch.device, positions: int) -> Llama:
-    """The folder's decoder. Weights are read straight to the device, one layer at a time.
-
-    Raises ModelError naming the tensors that are missing, left over or of another shape than config.json says.
+    `spans`: devices and the layers on each, instead of all on `device`. `positions`: the longest sequence that will
+    be asked for. Raises ModelError naming the tensors that are missing, left over or of another shape than
+    config.json says.
     """
     config = read_config(folder)
+    spans = spans or [(device, range(config.layers))]
     with ExitStack() as stack:
-        tensors = Checkpoint(folder, device, stack)
+        tensors = Checkpoint(folder, stack)
         tensors.account_for(_shapes(config))
-        half = device.type != "cpu" and dtype is not Dtype.FLOAT32
-        kept = torch.float16 if half else torch.float32
-        return _assemble(config, tensors, pack=packer(dtype, device), kept=kept, positions=positions)
+        return _Loading(config, tensors, dtype, quantization).decoder(spans, positions)
 
 
 def _shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
@@ -69,83 +66,84 @@ def _shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
             "mlp.up_proj": (config.intermediate, config.hidden),
             "mlp.down_proj": (config.hidden, config.intermediate),
         }
+        if config.head_norms:
+            layer |= {"self_attn.q_norm": (config.head_dim,), "self_attn.k_norm": (config.head_dim,)}
         shapes |= {f"model.layers.{number}.{name}.weight": shape for name, shape in layer.items()}
+        if config.qkv_bias:
+            biases = {"q": queries, "k": keys, "v": keys}
+            shapes |= {f"model.layers.{number}.self_attn.{part}_proj.bias": (size,) for part, size in biases.items()}
     return shapes
 
 
-class Checkpoint:
-    """The tensors of a folder's safetensors files, memory-mapped."""
+class _Loading:
+    """From tensors to a decoder."""
 
-    def __init__(self, folder: Path, device: torch.device, stack: ExitStack) -> None:
-        self._where: dict[str, Any] = {}
-        files = sorted(folder.glob("*.safetensors"))
-        if not files:
-            raise ModelError(f"{folder.name} holds no *.safetensors file")
-        for path in files:
-            try:
-                file = stack.enter_context(safe_open(path, framework="pt", device=str(device)))
-            except (SafetensorError, OSError) as why:
-                raise ModelError(f"{path.name} is no safetensors file: {why}") from why
-            for name in file.keys():  # noqa: SIM118 - not a mapping
-                if name in self._where:
-                    raise ModelError(f"tensor {name!r} occurs in two files, the second is {path.name}")
-                self._where[name] = file
+    def __init__(self, config: LlamaConfig, tensors: Checkpoint, dtype: Dtype, quantization: Quantization) -> None:
+        self._config = config
+        self._tensors = tensors
+        self._dtype = dtype
+        self._quantization = quantization
 
-    def account_for(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
-        """Refuses unless the files hold exactly these tensors in exactly these shapes."""
-        missing = sorted(shapes.keys() - self._where.keys())
-        extra = sorted(self._where.keys() - shapes.keys())
-        wrong = []
-        for name in sorted(shapes.keys() & self._where.keys()):
-            tensor = self._where[name].get_slice(name)
-            found, kind = tuple(tensor.get_shape()), tensor.get_dtype()
-            if found != shapes[name]:
-                wrong.append(f"{name} {list(found)} instead of {list(shapes[name])}")
-            if kind not in _KINDS:
-                raise ModelError(f"tensor {name!r} has type {kind}; weights are {', '.join(_KINDS)}")
-        said = [
-            _list(word, names)
-            for word, names in (("missing", missing), ("extra", extra), ("mis-shaped", wrong))
-            if names
-        ]
-        if said:
-            raise ModelError("the weights do not fit config.json: " + "; ".join(said))
+    def decoder(self, spans: Sequence[tuple[torch.device, range]], positions: int) -> Llama:
+        config, first, last = self._config, spans[0][0], spans[-1][0]
+        embedding = self._table("model.embed_tokens", first)
+        shared = config.tied and first == last
+        head = embedding if shared else self._table("model.embed_tokens" if config.tied else "lm_head", last)
+        stages = [self._stage(device, layers, positions) for device, layers in spans if layers]
+        return Llama(config, embedding, stages, self._vector("model.norm.weight", last), head)
 
-    def get(self, name: str) -> torch.Tensor:
-        """The tensor as it lies in its file, on the device."""
-        tensor: torch.Tensor = self._where[name].get_tensor(name)
-        return tensor
+    def _table(self, name: str, device: torch.device) -> Matrix:
+        held = table_held_as(self._dtype, self._quantization, device)
+        # A copy: one view of a file would keep all of it mapped.
+        weight = self._tensors.get(f"{name}.weight", device).clone()
+        try:
+            return Matrix.of(weight, held)
+        except ValueError as why:
+            raise ModelError(f"{name} cannot be held as {held}: {why}; choose another dtype") from why
 
+    def _vector(self, name: str, device: torch.device) -> torch.Tensor:
+        half = device.type != "cpu" and self._dtype is not Dtype.FLOAT32
+        return self._tensors.get(name, device).to(torch.float16 if half else torch.float32, copy=True)
 
-def _list(word: str, names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{word}: {', '.join(names[:_SHOWN])}{more}"
+    def _stage(self, device: torch.device, layers: range, positions: int) -> Stage:
+        config = self._config
+        held = held_as(self._dtype, self._quantization, device)
+        qkv = Stack(held, len(layers), bias=config.qkv_bias)
+        output, gate_up, down = (Stack(held, len(layers), bias=False) for _ in range(3))
+        for place, number in enumerate(layers):
+            prefix = f"model.layers.{number}"
+            parts = [f"{prefix}.self_attn.{part}_proj" for part in "qkv"]
+            qkv.put(place, self._joined(parts, "weight", device), self._biases(parts, device))
+            output.put(place, self._joined([f"{prefix}.self_attn.o_proj"], "weight", device))
+            gate_up.put(place, self._joined([f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj"], "weight", device))
+            down.put(place, self._joined([f"{prefix}.mlp.down_proj"], "weight", device))
+        cosines, sines = rope.rope_tables(config, positions, device)
+        attention_norm = self._vectors(layers, "input_layernorm.weight", device)
+        return Stage(
+            attention_norm=attention_norm,
+            qkv=qkv,
+            head_norms=self._head_norms(layers, device),
+            output=output,
+            feed_norm=self._vectors(layers, "post_attention_layernorm.weight", device),
+            gate_up=gate_up,
+            down=down,
+            cosines=cosines.to(attention_norm.dtype),
+            sines=sines.to(attention_norm.dtype),
+        )
 
+    def _joined(self, names: list[str], kind: str, device: torch.device) -> torch.Tensor:
+        parts = [self._tensors.get(f"{name}.{kind}", device) for name in names]
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-def _assemble(config: LlamaConfig, tensors: Checkpoint, *, pack: Pack, kept: torch.dtype, positions: int) -> Llama:
-    def tensor(name: str) -> torch.Tensor:
-        return tensors.get(f"{name}.weight").to(kept)
+    def _biases(self, names: list[str], device: torch.device) -> torch.Tensor | None:
+        return self._joined(names, "bias", device) if self._config.qkv_bias else None
 
-    def owned(name: str) -> torch.Tensor:
-        # A copy: one view of a file would keep all of it mapped after the weights are packed.
-        return tensor(name).clone()
+    def _vectors(self, layers: range, name: str, device: torch.device) -> torch.Tensor:
+        """[layers, …] of a tensor that each layer has."""
+        return torch.stack([self._vector(f"model.layers.{number}.{name}", device) for number in layers])
 
-    def joined(*names: str) -> Linear:
-        parts = [tensor(name) for name in names]
-        return pack(parts[0] if len(parts) == 1 else torch.cat(parts))
-
-    embedding = owned("model.embed_tokens")
-    head = pack(embedding) if config.tied else joined("lm_head")
-    layers = [_layer(f"model.layers.{number}", owned, joined) for number in range(config.layers)]
-    return Llama(config, embedding, layers, owned("model.norm"), head, positions)
-
-
-def _layer(prefix: str, owned: Callable[[str], torch.Tensor], joined: Callable[..., Linear]) -> Layer:
-    return Layer(
-        attention_norm=owned(f"{prefix}.input_layernorm"),
-        qkv=joined(*(f"{prefix}.self_attn.{part}_proj" for part in "qkv")),
-        output=joined(f"{prefix}.self_attn.o_proj"),
-        feed_norm=owned(f"{prefix}.post_attention_layernorm"),
-        gate_up=joined(f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj"),
-        down=joined(f"{prefix}.mlp.down_proj"),
-    )
+    def _head_norms(self, layers: range, device: torch.device) -> torch.Tensor:
+        if not self._config.head_norms:
+            return torch.zeros(0, 2, self._config.head_dim, device=device)
+        both = [self._vectors(layers, f"self_attn.{part}_norm.weight", device) for part in "qk"]
+        return torch.stack(both, dim=1)

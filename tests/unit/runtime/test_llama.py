@@ -86,10 +86,10 @@ def test_rows_that_fill_up_a_batch_change_nothing_and_are_stored_nowhere(folder:
     assert len(hidden) == rows
     found = runner.logits(hidden, range(first[0], rows)).double().numpy()
     assert np.abs(found - tiny.reference_logits(TOKENS[:rows], tiny.tensors())).max() < 1e-4
-    assert not any(bool(layer[:2].any()) for layer in runner._cache.layers)
+    assert not any(bool(layer[:2].any()) for layer in runner._caches[0].layers)
 
 
 def test_warming_up_leaves_the_cache_of_requests_alone(folder: Path) -> None:
     runner = runner_of(folder)
     runner.warm_up(1)
-    assert not any(bool(layer[2:].any()) for layer in runner._cache.layers)
+    assert not any(bool(layer[2:].any()) for layer in runner._caches[0].layers)

@@ -65,7 +65,15 @@ def tensors(config: dict[str, Any] = CONFIG, seed: int = 0) -> dict[str, torch.T
             "mlp.up_proj": draw(inner, hidden),
             "mlp.down_proj": draw(hidden, inner),
         }
+        if config["architectures"] == ["Qwen3ForCausalLM"]:
+            one |= {f"self_attn.{part}_norm": 1 + 0.3 * torch.randn(head, generator=generator) for part in "qk"}
         found |= {f"model.layers.{layer}.{name}.weight": weight for name, weight in one.items()}
+        if config["architectures"] == ["Qwen2ForCausalLM"]:
+            biases = {"q": queries, "k": keys, "v": keys}
+            found |= {
+                f"model.layers.{layer}.self_attn.{part}_proj.bias": torch.randn(size, generator=generator)
+                for part, size in biases.items()
+            }
     return found
 
 
@@ -110,14 +118,21 @@ def reference_logits(tokens: list[int], weights: dict[str, torch.Tensor], config
             return named[f"model.layers.{number}.{name}.weight"]
 
         normed = _norm(state, weight("input_layernorm"), config)
+
+        def projected(part: str, rows: slice, given: Any = normed, number: int = layer) -> Any:
+            name = f"model.layers.{number}.self_attn.{part}"
+            found = given @ named[f"{name}_proj.weight"][rows].T
+            found = found + named[f"{name}_proj.bias"][rows] if f"{name}_proj.bias" in named else found
+            return _norm(found, named[f"{name}_norm.weight"], config) if f"{name}_norm.weight" in named else found
+
         mixed = np.zeros((len(tokens), heads * size))
         for head in range(heads):
             rows = slice(head * size, (head + 1) * size)
             shared = head // (heads // kv_heads)
             shared_rows = slice(shared * size, (shared + 1) * size)
-            queries = _rotated(normed @ weight("self_attn.q_proj")[rows].T, config)
-            keys = _rotated(normed @ weight("self_attn.k_proj")[shared_rows].T, config)
-            values = normed @ weight("self_attn.v_proj")[shared_rows].T
+            queries = _rotated(projected("q", rows), config)
+            keys = _rotated(projected("k", shared_rows), config)
+            values = projected("v", shared_rows)
             for at in range(len(tokens)):
                 scores = keys[: at + 1] @ queries[at] / size**0.5
                 likely = np.exp(scores - scores.max())

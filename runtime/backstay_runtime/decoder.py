@@ -1,0 +1,124 @@
+"""The compiled step behind plain calls: buffers for each number of rows, and the threads that share the work."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+
+from backstay_runtime.kernels import step as kernels
+from backstay_runtime.kernels.step import Batch, Projection, Scratch, Weights
+from backstay_runtime.kv.cache import KVCache
+from backstay_runtime.model.held import Held, Matrix
+from backstay_runtime.model.llama import Llama, Stage
+from backstay_runtime.model.stack import Stack
+
+MOST_ROWS = 16
+"""Rows up to which each weight is used right where it is read; for more, the library's products are quicker."""
+
+
+class CompiledDecoder:
+    """Decodes one token for each of up to MOST_ROWS sequences. Not thread-safe: one thread calls it."""
+
+    def __init__(self, model: Llama, cache: KVCache, threads: int) -> None:
+        """Compiles for this model's shapes, which takes seconds. `threads`: that compute at once."""
+        (stage,) = model.stages
+        self._model = model
+        self._parts = threads
+        self._others = ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="decoder")
+        self._weights = _weights(model, stage)
+        self._tables = (_array(stage.cosines[:, 0]), _array(stage.sines[:, 0]))
+        self._cache = cache.whole.numpy()
+        self._scratch: dict[int, Scratch] = {}
+        self._head = (_data(model.head), _array(model.head.scales))
+
+    def hidden(
+        self, tokens: Sequence[int], positions: Sequence[int], slots: Sequence[int], blocks: Any
+    ) -> torch.Tensor:
+        """[rows, hidden] of one token a sequence, before the last norm. `blocks`: int64 [rows, width], padded."""
+        scratch = self._scratch_for(len(tokens))
+        state = self._model.embed(torch.tensor(tokens))
+        scratch.state[:] = state.numpy()
+        batch = Batch(np.array(positions), np.array(slots), blocks, *self._tables)
+        scratch.arrived[0] = 0
+        self._together(kernels.step, self._weights, batch, scratch, self._cache)
+        return torch.from_numpy(scratch.state.copy())
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[rows, hidden] -> [rows, vocabulary] float32."""
+        normed = self._model.normed(hidden).numpy()
+        out = np.empty((len(normed), len(self._head[0])), dtype=np.float32)
+        self._together(kernels.head, normed, *self._head, out)
+        return torch.from_numpy(out)
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._others.shutdown()
+
+    def _together(self, work: Callable[..., None], *arguments: Any) -> None:
+        """The same work on every thread, each with its part. Interpreter and thread pool are asked once a step."""
+        others = [self._others.submit(work, part, self._parts, *arguments) for part in range(1, self._parts)]
+        work(0, self._parts, *arguments)
+        for other in others:
+            other.result()
+
+    def _scratch_for(self, rows: int) -> Scratch:
+        if rows not in self._scratch:
+            config, parts = self._model.config, self._parts
+
+            def buffer(*shape: int) -> Any:
+                return np.zeros(shape, dtype=np.float32)
+
+            self._scratch[rows] = Scratch(
+                normed=buffer(parts, rows, config.hidden),
+                scores=buffer(parts, self._tables[0].shape[0]),
+                turned=buffer(parts, config.head_dim),
+                state=buffer(rows, config.hidden),
+                qkv=buffer(rows, (config.heads + 2 * config.kv_heads) * config.head_dim),
+                mixed=buffer(rows, config.heads * config.head_dim),
+                gate_up=buffer(rows, 2 * config.intermediate),
+                fed=buffer(rows, config.intermediate),
+                added=buffer(rows, config.hidden),
+                arrived=np.zeros(1, dtype=np.int64),
+            )
+        return self._scratch[rows]
+
+
+def padded(tables: Sequence[Sequence[int]]) -> Any:
+    """Block tables of any lengths as one int64 array."""
+    width = max(len(table) for table in tables)
+    found = np.zeros((len(tables), width), dtype=np.int64)
+    for row, table in enumerate(tables):
+        found[row, : len(table)] = table
+    return found
+
+
+def _weights(model: Llama, stage: Stage) -> Weights:
+    return Weights(
+        attention_norm=_array(stage.attention_norm),
+        qkv=_projection(stage.qkv),
+        head_norms=_array(stage.head_norms),
+        output=_projection(stage.output),
+        feed_norm=_array(stage.feed_norm),
+        gate_up=_projection(stage.gate_up),
+        down=_projection(stage.down),
+        epsilon=model.config.norm_epsilon,
+        heads=model.config.heads,
+        kv_heads=model.config.kv_heads,
+    )
+
+
+def _projection(stack: Stack) -> Projection:
+    return Projection(_data(stack), _array(stack.scales), _array(stack.bias))
+
+
+def _data(held: Stack | Matrix) -> Any:
+    """The stored numbers; float16 as their bits, which is how compiled code takes them."""
+    array = _array(held.data)
+    return array.view(np.uint16) if held.held is Held.FLOAT16 else array
+
+
+def _array(tensor: torch.Tensor) -> Any:
+    """The same memory."""
+    return tensor.numpy()

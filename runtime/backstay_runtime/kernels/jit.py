@@ -1,0 +1,108 @@
+"""What numba lacks: typed decorators, float16, and atomic counters."""
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from llvmlite import ir
+from numba import config, njit, types
+from numba.extending import intrinsic, overload
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Sums may be taken in any order, so that they are vectorised; NaN and infinity keep their meaning.
+_REORDERED = {"reassoc", "nsz", "contract", "arcp"}
+
+
+def _cache_folder() -> bool:
+    """Names the folder for machine code after all sources: numba itself looks only at the file of each function.
+
+    False where nothing can be written; then each process compiles for itself.
+    """
+    sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+    root = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parent / "__pycache__")
+    folder = root / f"kernels-{sources.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    return os.access(folder, os.W_OK)
+
+
+_CACHED = _cache_folder()
+
+
+def compiled(function: Function) -> Function:
+    """The function as machine code that lets go of the interpreter's lock. Compiled at its first call."""
+    made: Any = njit(cache=_CACHED, fastmath=_REORDERED, nogil=True, boundscheck=False, error_model="numpy")(function)
+    compiled_function: Function = made
+    return compiled_function
+
+
+def _builtin(function: Callable[..., Any]) -> Any:
+    """What is called in compiled code, and is made of instructions."""
+    return intrinsic(function)
+
+
+@_builtin
+def float_of_half(_typing: Any, _bits: Any) -> Any:
+    """The float32 that has the value of a float16's 16 bits."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        return builder.fpext(builder.bitcast(given[0], ir.HalfType()), ir.FloatType())
+
+    return types.float32(types.uint16), generate
+
+
+@_builtin
+def low_bits(_typing: Any, _byte: Any) -> Any:
+    """A byte's lower four bits as float32. Numba's own whole numbers have 64 bits, which would not be vectorised."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        return builder.uitofp(builder.and_(given[0], ir.Constant(ir.IntType(8), 15)), ir.FloatType())
+
+    return types.float32(types.uint8), generate
+
+
+@_builtin
+def high_bits(_typing: Any, _byte: Any) -> Any:
+    """A byte's upper four bits as float32."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        return builder.uitofp(builder.lshr(given[0], ir.Constant(ir.IntType(8), 4)), ir.FloatType())
+
+    return types.float32(types.uint8), generate
+
+
+@_builtin
+def add_atomic(_typing: Any, counter: Any, _amount: Any) -> Any:
+    """Adds to counter[0] of an int64 array in one step that all threads see; returns what was there before."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, given[0])
+        return builder.atomic_rmw("add", array.data, given[1], "seq_cst")
+
+    return types.int64(counter, types.int64), generate
+
+
+def widen(value: Any) -> Any:
+    """A stored weight as float32; only for compiled code."""
+    raise NotImplementedError
+
+
+@overload(widen)
+def _widen(value: Any) -> Any:
+    def half(value: Any) -> Any:
+        return float_of_half(value)
+
+    def number(value: Any) -> Any:
+        return types.float32(value)
+
+    return half if value == types.uint16 else number
+
+
+yield_processor: Any = types.ExternalFunction("sched_yield", types.int32())
+"""Lets another thread run on this processor."""

@@ -1,0 +1,84 @@
+"""Products of a few rows with a weight matrix, for each way in which weights are held."""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from backstay_runtime.kernels.jit import compiled, high_bits, low_bits, widen
+
+GROUP = 32
+"""Columns that share a scale where weights have 4 bits."""
+
+
+def product(rows: Any, data: Any, scales: Any, first: int, last: int, out: Any) -> None:
+    """out[:, first:last] = rows @ weight[first:last].T; only for compiled code.
+
+    The weight is data[n, k] × scales[n, 0]; where `data` is uint8, two of 4 bits to a byte, see `widen_four_bits`.
+    """
+    raise NotImplementedError
+
+
+@compiled
+def plain_product(rows: Any, data: Any, scales: Any, first: int, last: int, out: Any) -> None:
+    """Weights of one number each. Four rows at a time: each weight is widened once for them."""
+    count, width = rows.shape
+    for n in range(first, last):
+        scale = scales[n, 0]
+        m = 0
+        while m + 4 <= count:
+            a, b, c, d = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
+            for k in range(width):
+                weight = widen(data[n, k])
+                a += weight * rows[m, k]
+                b += weight * rows[m + 1, k]
+                c += weight * rows[m + 2, k]
+                d += weight * rows[m + 3, k]
+            out[m, n], out[m + 1, n], out[m + 2, n], out[m + 3, n] = a * scale, b * scale, c * scale, d * scale
+            m += 4
+        while m < count:
+            total = np.float32(0)
+            for k in range(width):
+                total += widen(data[n, k]) * rows[m, k]
+            out[m, n] = total * scale
+            m += 1
+
+
+@compiled
+def four_bit_product(rows: Any, data: Any, scales: Any, first: int, last: int, out: Any) -> None:
+    """Weights of 4 bits each, widened into a buffer that stays in the nearest cache."""
+    wide = np.empty((1, rows.shape[1]), dtype=np.float32)
+    one = np.ones((1, 1), dtype=np.float32)
+    for n in range(first, last):
+        widen_four_bits(data[n], scales[n], wide[0])
+        plain_product(rows, wide, one, 0, 1, out[:, n : n + 1])
+
+
+@compiled
+def widen_four_bits(data: Any, scales: Any, wide: Any) -> None:
+    """One row of weights as float32: byte k holds column k in its low bits, and column k + half in its high ones.
+
+    Each is its number less 8, times its group's scale. Two loops, as one would not be vectorised.
+    """
+    # Loops count from 0 on slices of their own: an index that might be negative is not vectorised.
+    half = data.shape[0]
+    first, second = wide[:half], wide[half:]
+    for k in range(half):
+        first[k] = low_bits(data[k]) - np.float32(8)
+        second[k] = high_bits(data[k]) - np.float32(8)
+    for g in range(scales.shape[0]):
+        scale, group = scales[g], wide[g * GROUP : (g + 1) * GROUP]
+        for k in range(GROUP):
+            group[k] *= scale
+
+
+@overload(product)
+def _product(rows: Any, data: Any, scales: Any, first: Any, last: Any, out: Any) -> Any:  # noqa: ARG001 - as product
+    def plain(rows: Any, data: Any, scales: Any, first: Any, last: Any, out: Any) -> None:
+        plain_product(rows, data, scales, first, last, out)
+
+    def four_bit(rows: Any, data: Any, scales: Any, first: Any, last: Any, out: Any) -> None:
+        four_bit_product(rows, data, scales, first, last, out)
+
+    return four_bit if data.dtype == types.uint8 else plain

@@ -1,0 +1,98 @@
+"""How weights are held in memory: as they are, or in fewer bits with scales. Products are in float32 on a CPU."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import torch
+from torch.nn import functional
+
+GROUP = 32
+"""Columns that share a scale in INT4."""
+
+FP16_MAX = 65504.0
+"""The largest finite float16."""
+
+_ROWS_AT_ONCE = 8192
+"""Rows of a matrix that are widened at a time: a whole output head would take 100 MB for a moment."""
+
+
+class Held(StrEnum):
+    """The type of the weights in memory."""
+
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    INT8 = "int8"
+    """One scale a row (output channel), symmetric."""
+    INT4 = "int4"
+    """One scale for every GROUP columns of a row; two weights a byte, the row's first half in the low bits."""
+
+    def bytes_of(self, rows: int, columns: int) -> int:
+        """Memory of a matrix, scales included."""
+        each = {Held.FLOAT32: 4 * columns, Held.FLOAT16: 2 * columns, Held.INT8: columns + 4}
+        return rows * each.get(self, columns // 2 + columns // GROUP * 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """[out, in] weights. `scales`: [out, 1] float32, or [out, in / GROUP] for INT4."""
+
+    held: Held
+    data: torch.Tensor
+    scales: torch.Tensor
+
+    @classmethod
+    def of(cls, weight: torch.Tensor, held: Held) -> "Matrix":
+        """[out, in] float weights, held so. Raises ValueError where that cannot be."""
+        if held is Held.INT8:
+            return _per_row(weight.float())
+        if held is Held.INT4:
+            return _per_group(weight.float())
+        if held is Held.FLOAT16 and not float(weight.abs().max()) < FP16_MAX:
+            raise ValueError(f"a weight is larger than float16's {FP16_MAX:g}")
+        kept = torch.float16 if held is Held.FLOAT16 else torch.float32
+        return cls(held, weight.to(kept).contiguous(), torch.ones(len(weight), 1, device=weight.device))
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes."""
+        return sum(one.numel() * one.element_size() for one in (self.data, self.scales))
+
+    def __getitem__(self, rows: slice) -> "Matrix":
+        return Matrix(self.held, self.data[rows], self.scales[rows])
+
+    def widened(self) -> torch.Tensor:
+        """[out, in] float32; itself where it is."""
+        if self.held is Held.INT4:
+            numbers = torch.cat((self.data & 15, self.data >> 4), dim=-1).float().sub_(8.0)
+            groups = numbers.view(len(self.data), -1, GROUP).mul_(self.scales[:, :, None])
+            return groups.view(len(self.data), -1)
+        wide = self.data.float()
+        return wide.mul_(self.scales) if self.held is Held.INT8 else wide
+
+    def pick(self, rows: torch.Tensor) -> torch.Tensor:
+        """[rows, in] float32: these rows of the matrix, as an embedding is looked up."""
+        return Matrix(self.held, self.data[rows], self.scales[rows]).widened()
+
+    def __call__(self, rows: torch.Tensor) -> torch.Tensor:
+        """[rows, in] float32 -> [rows, out]."""
+        if self.held is Held.FLOAT32 or len(self.data) <= _ROWS_AT_ONCE:
+            return functional.linear(rows, self.widened())
+        starts = range(0, len(self.data), _ROWS_AT_ONCE)
+        return torch.cat([functional.linear(rows, self[at : at + _ROWS_AT_ONCE].widened()) for at in starts], dim=-1)
+
+
+def _per_row(weight: torch.Tensor) -> Matrix:
+    scales = (weight.abs().amax(dim=1, keepdim=True) / 127).clamp_min(torch.finfo(torch.float32).tiny)
+    return Matrix(Held.INT8, (weight / scales).round_().to(torch.int8), scales)
+
+
+def _per_group(weight: torch.Tensor) -> Matrix:
+    if weight.shape[1] % GROUP:
+        raise ValueError(f"{weight.shape[1]} columns are no multiple of the {GROUP} that share a scale")
+    groups = weight.view(len(weight), -1, GROUP)
+    # The number farthest from 0 becomes -8: so all 16 values are used.
+    farthest = groups.gather(-1, groups.abs().argmax(dim=-1, keepdim=True))
+    scales = farthest / -8
+    numbers = (groups / torch.where(scales == 0, 1.0, scales)).round_().clamp_(-8, 7).add_(8).to(torch.uint8)
+    low, high = numbers.view(len(weight), -1).chunk(2, dim=1)
+    return Matrix(Held.INT4, low | (high << 4), scales.squeeze(-1).contiguous())

@@ -1,0 +1,141 @@
+"""The compiled decoder beside the plain forward pass and beside the reference."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from backstay_runtime.batch import Slice
+from backstay_runtime.decoder import MOST_ROWS
+from backstay_runtime.kernels.product import four_bit_product, plain_product
+from backstay_runtime.model.held import Held, Matrix
+from backstay_runtime.model.linear import Dtype, Quantization
+from backstay_runtime.model.load import load_llama
+from backstay_runtime.runner import Runner
+
+from . import tiny
+from .machinery import prompt
+
+FAMILIES = ["LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"]
+LENGTHS = [1, 23, 9, 2, 16, 17, 5, 3, 30]
+WAYS = [
+    (Dtype.FLOAT32, Quantization.NONE),
+    (Dtype.FLOAT16, Quantization.NONE),
+    (Dtype.FLOAT32, Quantization.INT8),
+    (Dtype.FLOAT32, Quantization.INT4),
+]
+
+
+def config_of(family: str) -> dict[str, Any]:
+    """Sizes that divide by the 32 weights of a group, and more columns than one line."""
+    return {**tiny.CONFIG, "architectures": [family], "intermediate_size": 96}
+
+
+def runner_of(
+    folder: Path,
+    threads: int,
+    dtype: Dtype = Dtype.FLOAT32,
+    quantization: Quantization = Quantization.NONE,
+    blocks: int = 160,
+) -> Runner:
+    cpu = torch.device("cpu")
+    model = load_llama(folder, dtype=dtype, quantization=quantization, device=cpu, positions=256)
+    return Runner(model, blocks=blocks, block_size=4, threads=threads)
+
+
+def decoded(runner: Runner, lengths: list[int]) -> torch.Tensor:
+    """Logits of a last token each, decoded together after the rest of its prompt was read alone."""
+    tables = [list(range(2 + 8 * number, 10 + 8 * number)) for number in range(len(lengths))]
+    prompts = [prompt(number, length) for number, length in enumerate(lengths)]
+    for number, (one, table) in enumerate(zip(prompts, tables, strict=True)):
+        if len(one) > 1:
+            runner.run([Slice(number, one[:-1], 0, table)])
+    last = [
+        Slice(number, one[-1:], len(one) - 1, tables[number][: -(-len(one) // 4)]) for number, one in enumerate(prompts)
+    ]
+    hidden, first = runner.run(last)
+    return runner.logits(hidden, [first[number] for number in range(len(lengths))])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_gives_the_reference_logits_in_every_family(tmp_path: Path, family: str, threads: int) -> None:
+    config = config_of(family)
+    weights = tiny.tensors(config)
+    runner = runner_of(tiny.write(tmp_path, weights, config), threads)
+    found = decoded(runner, LENGTHS).double().numpy()
+    runner.close()
+    for number, length in enumerate(LENGTHS):
+        wanted = tiny.reference_logits(prompt(number, length), weights, config)[-1]
+        assert np.abs(found[number] - wanted).max() < 1e-4
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_plain_forward_pass_gives_the_reference_logits_too(tmp_path: Path, family: str) -> None:
+    config = config_of(family)
+    weights = tiny.tensors(config)
+    found = decoded(runner_of(tiny.write(tmp_path, weights, config), threads=0), LENGTHS).double().numpy()
+    for number, length in enumerate(LENGTHS):
+        wanted = tiny.reference_logits(prompt(number, length), weights, config)[-1]
+        assert np.abs(found[number] - wanted).max() < 1e-4
+
+
+@pytest.mark.parametrize(("dtype", "quantization"), WAYS)
+def test_it_agrees_with_the_plain_forward_pass_however_weights_are_held(
+    tmp_path: Path, dtype: Dtype, quantization: Quantization
+) -> None:
+    folder = tiny.write(tmp_path, config=config_of(FAMILIES[0]), weights=tiny.tensors(config_of(FAMILIES[0])))
+    compiled, plain = (runner_of(folder, threads, dtype, quantization) for threads in (1, 0))
+    assert torch.allclose(decoded(compiled, LENGTHS), decoded(plain, LENGTHS), atol=1e-4)
+    compiled.close()
+
+
+def test_neighbours_change_nothing(folder: Path) -> None:
+    runner = runner_of(folder, 2)
+    alone = decoded(runner, LENGTHS[:1])
+    assert torch.allclose(decoded(runner, LENGTHS)[:1], alone, atol=1e-5)
+    runner.close()
+
+
+def test_more_sequences_than_it_takes_are_decoded_all_the_same(folder: Path) -> None:
+    lengths = [7] * (MOST_ROWS + 1)
+    compiled, plain = runner_of(folder, 1), runner_of(folder, 0)
+    assert torch.allclose(decoded(compiled, lengths), decoded(plain, lengths), atol=1e-4)
+    compiled.close()
+
+
+def test_a_number_that_is_not_finite_stays_in_its_row(folder: Path) -> None:
+    weights = tiny.tensors()
+    weights["model.embed_tokens.weight"][5] = float("nan")
+    runner = runner_of(tiny.write(folder.parent / "nan", weights), 2)
+    hidden, _ = runner.run([Slice(0, [5], 0, [2]), Slice(1, [6], 0, [3])])
+    assert not bool(hidden[0].isfinite().any())
+    assert bool(hidden[1].isfinite().all())
+    runner.close()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 9])
+@pytest.mark.parametrize("held", list(Held))
+def test_products_are_those_of_the_widened_weights(held: Held, rows: int) -> None:
+    generator = torch.Generator().manual_seed(rows)
+    matrix = Matrix.of(torch.randn(48, 96, generator=generator), held)
+    given = torch.randn(rows, 96, generator=generator)
+    data = matrix.data.numpy().view(np.uint16) if held is Held.FLOAT16 else matrix.data.numpy()
+    found = np.full((rows, 48), 7.0, dtype=np.float32)
+    product = four_bit_product if held is Held.INT4 else plain_product
+    product(given.numpy(), data, matrix.scales.numpy(), 16, 48, found)
+    wanted = (given @ matrix.widened().T).numpy()
+    assert np.abs(found[:, 16:] - wanted[:, 16:]).max() < 1e-5
+    assert bool((found[:, :16] == 7.0).all())
+
+
+def test_int8_keeps_the_logits_nearer_than_int4(tmp_path: Path) -> None:
+    config = config_of(FAMILIES[0])
+    folder = tiny.write(tmp_path, tiny.tensors(config), config)
+    exact = decoded(runner_of(folder, 0), LENGTHS)
+    off = {
+        quantization: float((decoded(runner_of(folder, 0, quantization=quantization), LENGTHS) - exact).abs().mean())
+        for quantization in Quantization
+    }
+    assert off[Quantization.NONE] == 0.0 < off[Quantization.INT8] < off[Quantization.INT4] / 4
