@@ -28,8 +28,10 @@ log = logging.getLogger(__name__)
 LISTED_SECONDS = 300.0
 """What was listed is believed for so long: somebody else's change is put right, and a new CRD found, within it."""
 
-Place = tuple[Kind, str, str]
-"""Kind, namespace and name."""
+Place = tuple[Kind, str]
+"""Kind and name."""
+Found = dict[Place, Json]
+"""One resource's companions."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Companions:
         self._choice = choice
         self._namespaces = namespaces
         self._clock = clock
-        self._live: dict[Place, Json] = {}
+        self._found: dict[tuple[str, str], Found] = {}
+        """By the resource's namespace and name; whoever made them, a resource of that name is in their labels."""
         self._usable: frozenset[Kind] = frozenset()
         self._listed_at: datetime | None = None
         self._listing = asyncio.Lock()
@@ -59,17 +62,18 @@ class Companions:
 
     async def keep(self, owner: Owner, spec: ModelDeploymentSpec, decision: Decision) -> Kept:
         """Brings the resource's companions in order, as far as the API server lets it. Raises nothing of its."""
-        await self._list()
+        found = await self._of(owner)
         wanted = {
-            (one.kind, owner.namespace, one.body["metadata"]["name"]): one
+            (one.kind, one.body["metadata"]["name"]): one
             for one in desired.wanted(owner, spec, decision.status, decision.selector, self._choice)
             if one.kind in self._usable
         }
+        unwanted = {place for place, live in found.items() if owned(live, owner)} - wanted.keys()
         changed, events, problems = False, list[Event](), list[str]()
-        for place in wanted.keys() | self._of(owner):
+        for place in [*wanted, *unwanted]:
             try:
                 one = wanted.get(place)
-                changed |= await (self._remove(place) if one is None else self._bring(owner, place, one))
+                changed |= await (self._remove(owner, place, found) if one is None else self._bring(owner, one, found))
             except NameTakenError as error:
                 problems.append(str(error))
                 events += self._tell_once(owner, error)
@@ -80,8 +84,7 @@ class Companions:
 
     async def of(self, owner: Owner) -> list[tuple[Kind, Json]]:
         """The resource's companions as they are."""
-        await self._list()
-        return [(place[0], self._live[place]) for place in self._of(owner)]
+        return [(kind, live) for (kind, _), live in (await self._of(owner)).items() if owned(live, owner)]
 
     def _tell_once(self, owner: Owner, error: NameTakenError) -> list[Event]:
         told = f"{owner.uid}/{error.id}"
@@ -90,29 +93,28 @@ class Companions:
         self._told.add(told)
         return [Event(error.id, Reason.NAME_TAKEN, str(error), warning=True)]
 
-    def _of(self, owner: Owner) -> set[Place]:
-        return {
-            place
-            for place, live in self._live.items()
-            if place[1] == owner.namespace and desired.resource_of(live) == owner.name and owned(live, owner)
-        }
+    async def _of(self, owner: Owner) -> Found:
+        """A pass keeps the one that it got, also where the memory is renewed under its hands."""
+        await self._list()
+        return self._found.setdefault((owner.namespace, owner.name), {})
 
-    async def _bring(self, owner: Owner, place: Place, one: Companion) -> bool:
-        live = self._live.get(place)
+    async def _bring(self, owner: Owner, one: Companion, found: Found) -> bool:
+        place = kind, name = one.kind, one.body["metadata"]["name"]
+        live = found.get(place)
         if live is None or not owned(live, owner):
-            live = await self._client.get(*place)
+            live = await self._client.get(kind, owner.namespace, name)
             if live is not None and not owned(live, owner):
-                raise NameTakenError(one.kind, owner, place[2])
+                raise NameTakenError(kind, owner, name)
         if live is None or not desired.is_as_wanted(live, one.body):
-            self._live[place] = _kept(await self._client.apply(one.kind, one.body))
+            found[place] = _kept(await self._client.apply(kind, one.body))
             return True
-        self._live[place] = _kept(live)
+        found[place] = _kept(live)
         return False
 
-    async def _remove(self, place: Place) -> bool:
-        kind, namespace, name = place
-        gone = await self._client.delete(kind, namespace, name, self._live[place]["metadata"]["uid"])
-        del self._live[place]
+    async def _remove(self, owner: Owner, place: Place, found: Found) -> bool:
+        kind, name = place
+        gone = await self._client.delete(kind, owner.namespace, name, found[place]["metadata"]["uid"])
+        found.pop(place, None)
         return gone
 
     async def _list(self) -> None:
@@ -122,8 +124,12 @@ class Companions:
                 return
             found = await asyncio.gather(*(self._read(kind) for kind in self._choice.kinds))
             usable = {kind: one for kind, one in zip(self._choice.kinds, found, strict=True) if one is not None}
-            self._live = {_place(kind, live): live for kind, all_ in usable.items() for live in all_}
             self._usable = frozenset(usable)
+            self._found = {}
+            for kind, lives in usable.items():
+                for live in lives:
+                    whose = (live["metadata"]["namespace"], desired.resource_of(live))
+                    self._found.setdefault(whose, {})[kind, live["metadata"]["name"]] = live
             self._listed_at = now
 
     async def _read(self, kind: Kind) -> list[Json] | None:
@@ -137,10 +143,6 @@ class Companions:
             log.warning("%s objects are left as they are: %s", kind.name, error)
             return None
         return [_kept(live) for found in lists for live in found]
-
-
-def _place(kind: Kind, live: Json) -> Place:
-    return kind, live["metadata"]["namespace"], live["metadata"]["name"]
 
 
 def _kept(live: Json) -> Json:
