@@ -93,9 +93,24 @@ class Client:
         # The items of a list carry neither.
         return [{"apiVersion": kind.api_version, "kind": kind.name, **item} for item in items]
 
-    async def pages(self, kind: Kind, fields: str, size: int = 500) -> AsyncIterator[list[Json]]:
+    async def listed(
+        self, kind: Kind, namespace: str | None, labels: Mapping[str, str], size: int = 250
+    ) -> AsyncIterator[tuple[list[Json], int]]:
+        """The same some at a time, each time with the version that the whole list is of."""
+        query = {"limit": str(size)}
+        if labels:
+            query["labelSelector"] = ",".join(f"{k}={v}" for k, v in labels.items())
+        while True:
+            found = await self._json("GET", kind.path(namespace), query=query)
+            metadata = found.get("metadata") or {}
+            yield found.get("items") or [], int(metadata.get("resourceVersion") or 0)
+            if not metadata.get("continue"):
+                return
+            query["continue"] = metadata["continue"]
+
+    async def pages(self, kind: Kind, fields: str = "", size: int = 500) -> AsyncIterator[list[Json]]:
         """All objects of the cluster that the field selector names, some at a time: never all of them in memory."""
-        query = {"fieldSelector": fields, "limit": str(size)}
+        query = {"limit": str(size)} | ({"fieldSelector": fields} if fields else {})
         while True:
             found = await self._json("GET", kind.path(None), query=query)
             yield found.get("items") or []

@@ -1,5 +1,6 @@
 """Nodes and what the pods on them ask for: read only while a candidate is wanted and nothing was made for it yet."""
 
+import asyncio
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -18,27 +19,35 @@ Json = Mapping[str, Any]
 ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that hold something on a node."""
 PODS = "pods"
+SECONDS = 20.0
+"""For all pages together: a very large cluster must not hold up the pass."""
 
 
 async def read(client: Client, owner: Owner) -> Nodes:
     """The cluster's nodes, or why they cannot be read: then only the scheduler says where there is room.
 
-    Pods are read in pages and of each only its sum is kept: a cluster may have very many.
+    Both are read in pages, and of each pod only its sum is kept: a cluster may have very many.
     """
     try:
-        found = await client.list_all(kinds.NODE, None)
-        taken: dict[str, dict[str, Decimal]] = {}
-        held: dict[str, dict[Colour, dict[str, Decimal]]] = {}
-        async for page in client.pages(kinds.POD, ON_NODES):
-            for pod in page:
-                where, asked = str(pod["spec"].get("nodeName", "")), requests_of(pod)
-                add(taken.setdefault(where, {}), asked)
-                colour = _own_colour(pod, owner)
-                if colour is not None:
-                    add(held.setdefault(where, {}).setdefault(colour, {}), asked)
+        async with asyncio.timeout(SECONDS):
+            return Nodes(await _read(client, owner))
     except ApiError as error:
         return Nodes(problem=str(error))
-    return Nodes(tuple(node_of(node, taken, held) for node in found))
+    except TimeoutError:
+        return Nodes(problem=f"nodes and pods could not be read within {SECONDS:g} s")
+
+
+async def _read(client: Client, owner: Owner) -> tuple[Node, ...]:
+    taken: dict[str, dict[str, Decimal]] = {}
+    held: dict[str, dict[Colour, dict[str, Decimal]]] = {}
+    async for page in client.pages(kinds.POD, ON_NODES):
+        for pod in page:
+            where, asked = str(pod["spec"].get("nodeName", "")), requests_of(pod)
+            add(taken.setdefault(where, {}), asked)
+            colour = _own_colour(pod, owner)
+            if colour is not None:
+                add(held.setdefault(where, {}).setdefault(colour, {}), asked)
+    return tuple([node_of(node, taken, held) async for page in client.pages(kinds.NODE) for node in page])
 
 
 def node_of(

@@ -48,7 +48,7 @@ class FakeApi:
     others: dict[str, set[str]] = field(default_factory=dict)
     """Fields of a subresource that another manager owns: applying leaves them."""
     version: int = 0
-    selected: str = ""
+    selected: dict[Kind, str] = field(default_factory=dict)
     """The field selector of the last list in pages; the fake itself selects nothing."""
     unserved: set[Kind] = field(default_factory=set)
 
@@ -89,9 +89,9 @@ class FakeApi:
             if of == kind and namespace in (None, where) and wanted <= (body["metadata"].get("labels") or {}).items()
         ]
 
-    async def pages(self, kind: Kind, fields: str, size: int = 1) -> AsyncIterator[list[Json]]:
+    async def pages(self, kind: Kind, fields: str = "", size: int = 1) -> AsyncIterator[list[Json]]:
         self._check("list", kind, "")
-        self.selected = fields
+        self.selected[kind] = fields
         for body in [body for (of, _, _), body in self.objects.items() if of == kind]:
             yield [copy.deepcopy(body)]
 

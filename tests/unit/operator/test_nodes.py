@@ -1,5 +1,6 @@
 """Nodes as the API server tells them, and what pods on them ask for."""
 
+import asyncio
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -143,7 +144,7 @@ async def test_all_pods_take_room_and_the_resources_own_are_held_by_their_colour
     assert dict(n1.held) == {Colour.BLUE: one}
     assert not n2.held
     assert (n1.free("cpu"), n1.free("cpu", Colour.BLUE)) == (Decimal("0.8"), Decimal("1.8"))
-    assert api.selected == ON_NODES
+    assert api.selected == {kinds.POD: ON_NODES, kinds.NODE: ""}
 
 
 @pytest.mark.parametrize("kind", [kinds.NODE, kinds.POD])
@@ -155,3 +156,16 @@ async def test_where_the_operator_may_not_list_them_nothing_is_known_and_the_rea
     found = await read(api, OWNER)
     assert found.all == ()
     assert "forbidden" in found.problem
+
+
+async def test_a_cluster_that_takes_too_long_to_read_holds_up_no_pass(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def endless(*_: Any) -> Any:
+        while True:
+            yield []
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr("backstay_operator.observe.nodes.SECONDS", 0.05)
+    monkeypatch.setattr(api, "pages", endless)
+    assert "within 0.05 s" in (await read(api, OWNER)).problem
