@@ -8,9 +8,16 @@ from backstay_operator.rollout.shortage import Shortage
 
 
 def is_made(facts: Facts) -> bool:
-    """The open attempt's Deployment is there: from now on its pods tell how it fares."""
-    attempt, candidate = facts.attempt, facts.candidate
-    return attempt is not None and candidate is not None and candidate.exists and candidate.attempt == attempt.id
+    """The attempt's Deployment is there: from now on its pods tell how it fares.
+
+    A pass that was killed may have made it before the attempt stood in the status.
+    """
+    if facts.attempt is not None:
+        made, attempt = facts.candidate, facts.attempt.id
+    else:
+        made = facts.observation.colours[facts.free_colour] if facts.free_colour is not None else None
+        attempt = facts.next_attempt_id
+    return made is not None and made.exists and made.attempt == attempt
 
 
 def asks_for_nodes(facts: Facts) -> bool:

@@ -102,6 +102,18 @@ def test_once_a_candidate_is_made_its_own_pods_tell_how_it_fares() -> None:
     assert world.status.phase is Phase.STARTING
 
 
+def test_a_candidate_that_was_made_by_a_pass_which_died_then_is_not_taken_for_one_that_has_no_room() -> None:
+    world = serving("a")
+    world.slots = 2
+    world.ask("b")
+    world.writes, world.die_at = 0, 1
+    world.run(0.5)
+    assert world.deployments[Colour.GREEN].replicas == 1
+    world.tick(0.5)
+    assert world.turn().colours[Colour.GREEN].replicas == 1
+    assert world.status.phase is Phase.STARTING
+
+
 class Elsewhere(World):
     """A world whose nodes have other hardware than is asked for."""
 
