@@ -17,6 +17,7 @@ LONG = {"minSeconds": 60, "maxSeconds": 120}
 # --- replicas ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("R64", "R66")
 def test_replicas_and_version_in_one_edit_leave_the_active_colour_as_it_is_until_the_flip() -> None:
     world = serving("a", replicas=2)
     world.model("b").seconds_to_ready = 10
@@ -83,6 +84,7 @@ def test_whatever_an_autoscaler_does_on_the_way_the_last_word_counts_in_the_end(
 
 
 @pytest.mark.parametrize("begin", PHASES)
+@pytest.mark.case("T01")
 def test_a_spec_put_back_in_any_phase_ends_the_attempt_and_no_ready_endpoint_is_missed(begin: Any) -> None:
     world: World = begin()
     seen = len(world.ready_behind_service)
@@ -99,6 +101,7 @@ def test_a_spec_put_back_in_any_phase_ends_the_attempt_and_no_ready_endpoint_is_
 
 
 @pytest.mark.parametrize("begin", PHASES)
+@pytest.mark.case("R31")
 def test_a_third_revision_in_any_phase_is_what_serves_in_the_end(begin: Any) -> None:
     world: World = begin()
     world.metrics_answer, world.room, world.requests_per_second = True, True, 200
@@ -118,6 +121,7 @@ def test_a_third_revision_in_any_phase_is_what_serves_in_the_end(begin: Any) -> 
     slow=st.sampled_from([0.0, 0.5]),
 )
 @settings(max_examples=12, deadline=None)
+@pytest.mark.case("R2", "R19")
 def test_a_colour_is_scaled_down_only_after_the_selector_left_it_and_it_has_drained(
     in_flight: int, delay: int, cap: int, slow: float
 ) -> None:

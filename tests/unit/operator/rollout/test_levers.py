@@ -196,6 +196,7 @@ PHASES = (pending, starting, checking, awaiting, held_before_the_flip, soaking, 
 
 
 @pytest.mark.parametrize("begin", PHASES)
+@pytest.mark.case("R26", "R29", "R40")
 def test_an_aborted_attempt_ends_in_each_phase_and_its_digest_is_not_tried_again(begin: Any) -> None:
     world = begin()
     attempt = world.attempt.id
@@ -252,6 +253,7 @@ def test_an_abort_goes_back_as_soon_as_the_previous_side_is_ready() -> None:
     assert len(world.status.rejected) == 1
 
 
+@pytest.mark.case("R23")
 def test_a_retry_token_tries_an_aborted_digest_again() -> None:
     world = starting()
     world.ask("b", rollout={"abort": world.attempt.id})
@@ -315,6 +317,7 @@ def test_a_new_spec_waits_while_a_revision_is_pinned() -> None:
     assert world.live_digest() == digest("d")
 
 
+@pytest.mark.case("R38")
 def test_the_warm_previous_is_flipped_to_at_once_also_while_paused() -> None:
     world = soaking()
     world.ask("b", soak=LONG, rollout=PAUSED | {"rollbackTo": revision(world, "a")})

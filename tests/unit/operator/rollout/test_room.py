@@ -26,6 +26,7 @@ def full(**changes: Any) -> World:
 # --- reckoned beforehand -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("T12")
 def test_without_room_nothing_is_made_and_need_and_free_are_said() -> None:
     world = full()
     world.ask("b")
@@ -37,6 +38,7 @@ def test_without_room_nothing_is_made_and_need_and_free_are_said() -> None:
     assert not world.status.rejected
 
 
+@pytest.mark.case("T12")
 def test_it_goes_on_by_itself_when_there_is_room() -> None:
     world = full()
     world.ask("b")
@@ -48,6 +50,7 @@ def test_it_goes_on_by_itself_when_there_is_room() -> None:
     assert (world.live_digest(), world.attempt.id) == (digest("b"), attempt)
 
 
+@pytest.mark.case("R31")
 def test_three_specs_in_a_row_converge_without_room_too() -> None:
     world = full()
     for letter in "bcd":
@@ -185,6 +188,7 @@ def test_recreate_makes_no_pod_before_the_active_ones_are_gone() -> None:
 
 
 @pytest.mark.parametrize("why", ["failure", "smoke", "deadline", "abort"])
+@pytest.mark.case("R1")
 def test_a_failed_recreate_brings_the_old_revision_back(why: str) -> None:
     world = full()
     model = world.model("b")
