@@ -44,6 +44,8 @@ def promote(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, attempt: s
         said = f"rollout.promote {held.id}: {held.version} is kept, unverified, although {status.message}"
         return Change({"rollout": {"promote": held.id}}, said, waiting.kept(held.id))
     if spec.rollout.promotion is not Promotion.MANUAL:
+        if spec.rollout.paused:
+            raise refused("rollout.paused holds the flip; use backstay resume")
         raise refused("rollout.promotion is Automatic: the candidate is flipped to without being asked")
     if status.phase is not Phase.AWAITING_PROMOTION or status.attempt is None:
         raise refused(f"no attempt waits for promotion (phase {status.phase})")

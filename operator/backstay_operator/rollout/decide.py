@@ -110,7 +110,9 @@ def _look_again(facts: Facts, after: After, phase: Phase) -> float | None:
         return facts.spec.rollout.soak.interval_seconds
     if phase in (Phase.CHECKING, Phase.HELD, Phase.ROLLING_BACK):
         return POLL_SECONDS
-    if phase in (Phase.STARTING, Phase.AWAITING_PROMOTION):
+    if phase is Phase.AWAITING_PROMOTION:
+        return SETTLED_SECONDS / 6
+    if phase is Phase.STARTING:
         return POLL_SECONDS if attempt is not None and attempt.smoke_passed_at else SETTLED_SECONDS / 6
     if phase is Phase.PENDING and attempt is not None:
         return NODES_SECONDS

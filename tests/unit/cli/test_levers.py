@@ -177,6 +177,8 @@ def test_pause_and_resume_change_one_field_each_and_only_once() -> None:
 def test_a_promotion_of_a_paused_rollout_says_that_the_flip_waits() -> None:
     waits = status(phase="AwaitingPromotion", attempt=attempt(2))
     assert "backstay resume" in ask.promote(spec(promotion="Manual", paused=True), waits, None).said
+    with pytest.raises(CliError, match="backstay resume"):
+        ask.promote(spec(paused=True), waits, None)
 
 
 HELD = {"phase": "Held", "reason": "SharedCause", "message": "both colours breach", "attempt": SOAKING["attempt"]}

@@ -68,6 +68,8 @@ def test_a_pause_holds_the_flip_of_a_candidate_that_passed_its_checks(promotion:
     world.ask("b", rollout=PAUSED | {"promotion": promotion, "promote": attempt})
     world.run(300)
     assert (world.live_digest(), world.status.reason) == (digest("a"), Reason.PAUSED)
+    assert world.status.phase is Phase.AWAITING_PROMOTION
+    assert (world.passes[-1].look_again or 0) >= 5
     assert not world.status.rejected
     world.ask("b", rollout={"promotion": promotion, "promote": attempt})
     world.run(40)
