@@ -20,13 +20,15 @@ from backstay_contract.names import Path as PodPath
 from backstay_contract.termination import EXIT_CODES, GaveUp, Termination
 from starlette.types import ASGIApp
 
-from backstay_runtime import assemble, machine, settings
+from backstay_runtime import assemble, assemble_encoder, machine, settings
 from backstay_runtime.api.app import create_app, guarded
 from backstay_runtime.api.control import create_control
 from backstay_runtime.api.service import Service
 from backstay_runtime.folder import GiveUpError, open_model
 from backstay_runtime.hold import hold
 from backstay_runtime.identity import Identity
+from backstay_runtime.model.bert_load import is_encoder
+from backstay_runtime.model.errors import ModelError
 from backstay_runtime.rpc.server import RpcServer
 from backstay_runtime.server import Ending, listen, make_server, run_servers
 from backstay_runtime.settings import Settings, SettingsError
@@ -146,7 +148,30 @@ async def _listen_for_calls(read: Settings, service: Service, app: ASGIApp) -> R
     return rpc
 
 
+async def _load_encoder(read: Settings, service: Service) -> None:
+    began = time.monotonic()
+    model = await asyncio.to_thread(assemble_encoder.load, read.folder, max_model_len=read.max_model_len)
+    seconds = time.monotonic() - began
+    service.metrics.load_seconds.set(seconds)
+    service.encoder = assemble_encoder.start(model, service.metrics, read.queue_length)
+    _log.info(
+        "the encoder is loaded",
+        extra=logs.with_fields(
+            model=service.identity.name,
+            version=service.identity.version,
+            digest=service.identity.digest,
+            seconds=round(seconds, 3),
+            max_model_len=model.tokenizer.longest,
+            labels=len(model.bert.config.labels) or None,
+            threads=torch.get_num_threads(),
+        ),
+    )
+
+
 async def _load(read: Settings, service: Service, evaluation: Sequence[EvaluationItem]) -> None:
+    if _is_encoder(read.folder):
+        await _load_encoder(read, service)
+        return
     began = time.monotonic()
     model = await asyncio.to_thread(
         assemble.load,
@@ -179,11 +204,19 @@ async def _load(read: Settings, service: Service, evaluation: Sequence[Evaluatio
     )
 
 
+def _is_encoder(folder: Path) -> bool:
+    try:
+        return is_encoder(folder)
+    except ModelError as why:
+        raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
+
+
 def _end_engine(service: Service, loading: asyncio.Future[None]) -> None:
     """Ends the engine's thread. A load or step that does not end is left behind with the process."""
     stuck = not loading.done()
-    if service.loaded is not None:
-        stuck = not service.loaded.loop.stop(_STUCK_PATIENCE)
+    there = service.loaded or service.encoder
+    if there is not None:
+        stuck = not there.loop.stop(_STUCK_PATIENCE)
     if stuck:
         _log.warning("ended while the engine was busy")
         sys.stdout.flush()

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
-from backstay_runtime.api import body, chat, completions, errors, openapi
+from backstay_runtime.api import body, chat, completions, encode, errors, openapi
 from backstay_runtime.api.disconnect import ClientGoneError
 from backstay_runtime.api.errors import ApiError
 from backstay_runtime.api.health import Health
@@ -50,6 +50,14 @@ def create_app(service: Service) -> ASGIApp:
     @app.post("/v1/chat/completions")
     async def converse(request: Request) -> Response:
         return await chat.chat(request, service, _record(request))
+
+    @app.post("/v1/embeddings")
+    async def embed(request: Request) -> Response:
+        return await encode.embed(request, service, _record(request))
+
+    @app.post("/classify")
+    async def classify(request: Request) -> Response:
+        return await encode.classify(request, service, _record(request))
 
     @app.get("/v1/models")
     async def models() -> Response:
@@ -99,15 +107,17 @@ def _record(request: Request) -> Record:
 
 
 def _card(service: Service) -> dict[str, Any]:
-    loaded, who = service.loaded, service.identity
+    loaded, encoder, who = service.loaded, service.encoder, service.identity
+    longest = encoder.tokenizer.longest if encoder is not None else None
+    there = loaded or encoder
     return {
         "id": who.name,
         "object": "model",
-        "created": 0 if loaded is None else loaded.created,
+        "created": 0 if there is None else there.created,
         "owned_by": "backstay",
         "version": who.version,
         "digest": who.digest,
-        "max_model_len": None if loaded is None else loaded.max_model_len,
+        "max_model_len": longest if loaded is None else loaded.max_model_len,
     }
 
 

@@ -1,15 +1,19 @@
 """/healthz: does the process live; /readyz: does the model answer."""
 
 import asyncio
+import logging
 import time
 
 from backstay_contract.mode import Mode
 from starlette.responses import JSONResponse, Response
 
 from backstay_runtime.api.errors import ApiError, draining, loading
-from backstay_runtime.api.service import Loaded, Service
+from backstay_runtime.api.service import Encoder, Loaded, Service
+from backstay_runtime.encoding import EncoderDeadError, NotFiniteError
 from backstay_runtime.loop import Delivery, EngineDeadError, Wish
 from backstay_runtime.sampling.params import SamplingParams
+
+_log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 4.0
 """How long the one token may take: less than a kubelet waits (5 s), so that it hears the reason."""
@@ -34,11 +38,11 @@ class Health:
 
     def alive(self) -> Response:
         """200, or 503 when only a restart can help."""
-        loaded = self._service.loaded
-        if loaded is not None:
-            if loaded.loop.dead is not None:
-                raise ApiError(503, f"the engine has stopped: {loaded.loop.dead}", code="engine_dead")
-            stalled = loaded.loop.stalled(time.monotonic())
+        there = self._service.loaded or self._service.encoder
+        if there is not None:
+            if there.loop.dead is not None:
+                raise ApiError(503, f"the engine has stopped: {there.loop.dead}", code="engine_dead")
+            stalled = there.loop.stalled(time.monotonic())
             if stalled > STUCK_SECONDS:
                 raise ApiError(503, f"a step of the engine has lasted {stalled:.0f} s", code="engine_stuck")
         return JSONResponse({"status": "ok"})
@@ -48,9 +52,10 @@ class Health:
         service = self._service
         if service.mode is Mode.DRAINING:
             raise draining()
-        if service.loaded is None:
+        there = service.loaded or service.encoder
+        if there is None:
             raise loading()
-        said = await self._probed(service.loaded)
+        said = await self._probed(there)
         if said is not None:
             raise ApiError(503, said, code="not_ready", retry_after=1)
         who = service.identity
@@ -58,19 +63,24 @@ class Health:
             {"ready": True, "model": who.name, "version": who.version, "digest": who.digest, "mode": service.mode}
         )
 
-    async def _probed(self, loaded: Loaded) -> str | None:
+    async def _probed(self, loaded: Loaded | Encoder) -> str | None:
         """What is wrong, or None."""
         now = time.monotonic()
-        if loaded.loop.dead is None and loaded.loop.open and loaded.loop.since_token(now) < PROGRESS_SECONDS:
+        if isinstance(loaded, Loaded) and _gets_on(loaded, now):
             return None
         if self._answer is not None and self._answer[1] is None and now - self._answer[0] < FRESH_SECONDS:
             return None
         if self._probe is None or self._probe.done():
-            self._probe = asyncio.ensure_future(probe(loaded))
+            self._probe = asyncio.ensure_future(probe(loaded) if isinstance(loaded, Loaded) else probe_encoder(loaded))
         # Shielded: a checker that goes away must not end the probe of the others.
         said = await asyncio.shield(self._probe)
         self._answer = (time.monotonic(), said)
         return said
+
+
+def _gets_on(loaded: Loaded, now: float) -> bool:
+    """Whether tokens flow: a busy server must not wait for a probe to be ready."""
+    return loaded.loop.dead is None and loaded.loop.open > 0 and loaded.loop.since_token(now) < PROGRESS_SECONDS
 
 
 async def probe(loaded: Loaded) -> str | None:
@@ -91,4 +101,20 @@ async def probe(loaded: Loaded) -> str | None:
         loaded.loop.abort(tickets)
     if output.token is None:
         return f"the model's one-token inference failed: {output.finish}"
+    return None
+
+
+async def probe_encoder(encoder: Encoder) -> str | None:
+    """Encodes one token outside the queue's limit and the metrics. What is wrong, or None."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS):
+            await encoder.loop.encode([[0]], probe=True)
+    except TimeoutError:
+        stalled = encoder.loop.stalled(time.monotonic())
+        return f"no answer within {PROBE_SECONDS:g} s; the encoder's present batch has lasted {stalled:.1f} s"
+    except (EncoderDeadError, NotFiniteError) as why:
+        return f"the model's one-token inference failed: {why}"
+    except Exception:
+        _log.exception("the readiness probe failed")
+        return "the model's one-token inference failed; the log says how"
     return None

@@ -18,7 +18,7 @@ from backstay_runtime.telemetry.logs import with_fields
 
 _log = logging.getLogger("backstay_runtime.requests")
 
-GENERATING = frozenset({"/v1/completions", "/v1/chat/completions"})
+GENERATING = frozenset({"/v1/completions", "/v1/chat/completions", "/v1/embeddings", "/classify"})
 """Paths whose requests are counted, timed and waited for when draining."""
 _QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
 MAX_HEADERS = 100

@@ -8,9 +8,11 @@ from backstay_contract.mode import Mode
 from backstay_contract.output import OutputRule
 
 from backstay_runtime.api import errors
+from backstay_runtime.encoding import EncoderLoop
 from backstay_runtime.identity import Identity
 from backstay_runtime.loop import EngineLoop
 from backstay_runtime.telemetry.metrics import Metrics
+from backstay_runtime.text.pieces import PieceTokenizer
 from backstay_runtime.text.template import ChatTemplate
 from backstay_runtime.text.tokenizer import Tokenizer
 
@@ -30,6 +32,21 @@ class Loaded:
     """Unix seconds of loading."""
     eos: frozenset[int] = frozenset()
     """Tokens that end a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """An encoder that can be asked."""
+
+    loop: EncoderLoop
+    tokenizer: PieceTokenizer
+    vocabulary: int
+    width: int
+    """Numbers that each text becomes."""
+    labels: tuple[str, ...]
+    """Of the classes; empty where texts become vectors."""
+    created: int
+    """Unix seconds of loading."""
 
 
 class Service:
@@ -53,6 +70,8 @@ class Service:
         metrics.show_rules(rules)
         self.runtime_version = runtime_version
         self.loaded: Loaded | None = None
+        self.encoder: Encoder | None = None
+        """Instead of `loaded`, where the model generates no text."""
         self.in_flight = 0
         self.terminating = False
         """SIGTERM came."""
@@ -90,9 +109,22 @@ class Service:
         """The loaded model. Raises ApiError 503 while there is none, or when new work is turned away."""
         if self.refusing:
             raise errors.draining()
+        if self.encoder is not None:
+            other = "/classify" if self.encoder.labels else "/v1/embeddings"
+            raise errors.invalid(f"this model generates no text: ask {other}", code="wrong_task")
         if self.loaded is None:
             raise errors.loading()
         return self.loaded
+
+    def need_encoder(self, what: str) -> Encoder:
+        """The loaded encoder, of which `what` is asked. Raises ApiError as `need` does."""
+        if self.refusing:
+            raise errors.draining()
+        if self.loaded is not None:
+            raise errors.invalid(f"this model generates text and gives no {what}", code="wrong_task")
+        if self.encoder is None:
+            raise errors.loading()
+        return self.encoder
 
     def check_model(self, asked: str | None) -> None:
         """Raises ApiError 404 for another model than the one served. None asks for whatever is served."""

@@ -33,6 +33,8 @@ def crossing(metric: MetricName, limit: float, progress: Progress) -> float | No
     if metric is MetricName.TTFT_P99:
         return None if progress.first_token is not None else progress.arrival + limit / 1000
     if metric is MetricName.TOKENS_PER_SECOND:
+        if not progress.most_tokens:  # an encoder's: it generates none
+            return None
         # Even with every token that it may have, the rate is below the limit after this time.
         return progress.arrival + progress.most_tokens / limit
     if progress.first_token is None:
