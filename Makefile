@@ -108,11 +108,15 @@ goldens: $(READY) ## Replay the reference answers; other files: make goldens GOL
 	$(RUN) python tests/goldens/replay.py $(if $(GOLDENS),--goldens "$(GOLDENS)")
 
 .PHONY: bench
-bench: $(READY) ## Measure the engine, the pull and the judge; writes nothing
+bench: $(READY) ## Measure the engine and the pull; writes nothing
 	uv sync --locked --all-packages --inexact --group bench
 	$(RUN) python benchmarks/engine.py
 	$(RUN) python benchmarks/pull.py
-	$(RUN) python benchmarks/judge.py
+
+.PHONY: bench-judge
+bench-judge: $(READY) ## Measure the judge beside simpler ones: false alarms and detection, on simulated and recorded soaks
+	uv sync --locked --all-packages --inexact --group bench
+	$(RUN) python -m benchmarks.judge
 
 .PHONY: clean
 clean: ## Remove the environment and the tools' caches; the build cache stays

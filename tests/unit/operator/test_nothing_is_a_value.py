@@ -52,7 +52,7 @@ def text(judged: int, slow: int, *, excess: float = 0.0, digest: str = DIGEST) -
 def matrix(texts: dict[str, str], at: datetime, up: float = 1, **more: Any) -> Answer:
     """The same as Prometheus has it, scraped at that time."""
     series = [
-        {"metric": {**sample.labels, "__name__": sample.name}, "values": [[at.timestamp(), str(sample.value)]]}
+        {"metric": dict(sample.labels) | {"__name__": sample.name}, "values": [[at.timestamp(), str(sample.value)]]}
         for pod, said in texts.items()
         for sample in exposition.samples(said, pod, at.timestamp())
     ]
