@@ -34,6 +34,11 @@ SPECS: dict[str, Json] = {
 }
 
 
+def name(kind: str) -> str:
+    """The name of a kind's CustomResourceDefinition."""
+    return f"{kind.lower()}s.{GROUP}"
+
+
 def definition(kind: str) -> Json:
     """The CustomResourceDefinition of one kind."""
     plural = f"{kind.lower()}s"
@@ -41,7 +46,7 @@ def definition(kind: str) -> Json:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}"},
+        "metadata": {"name": name(kind)},
         "spec": {
             "group": GROUP,
             "scope": "Namespaced",
