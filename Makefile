@@ -79,6 +79,14 @@ test-integration: programs ## Tests on a real API server, a real object storage 
 test-e2e: $(READY) ## Tests on a real node, with real models
 	$(RUN) pytest tests/e2e -m "not device"
 
+.PHONY: scenarios
+scenarios: programs ## Play each situation of a rollout on a real API server; say what was expected and what was seen
+	$(RUN) python -m tests.integration.scenarios
+
+.PHONY: crash-sweep
+crash-sweep: programs ## Kill the operator at each of its API writes, and compare the end with the undisturbed one
+	$(RUN) python -m tests.integration.crash
+
 .PHONY: cases
 cases: $(READY) ## Print every handed trouble beside the tests that keep it away
 	$(RUN) python -m tests.cases
@@ -113,10 +121,18 @@ bench: $(READY) ## Measure the engine and the pull; writes nothing
 	$(RUN) python benchmarks/engine.py
 	$(RUN) python benchmarks/pull.py
 
+.PHONY: soak
+soak: $(READY) ## Send 20,000 requests of every kind to a real server and see that it does not grow
+	$(RUN) python -m benchmarks.soak
+
 .PHONY: bench-judge
 bench-judge: $(READY) ## Measure the judge beside simpler ones: false alarms and detection, on simulated and recorded soaks
 	uv sync --locked --all-packages --inexact --group bench
 	$(RUN) python -m benchmarks.judge
+
+.PHONY: bench-rollout
+bench-rollout: programs ## Measure how quickly a rollout goes back, and what clients lose in fifty flips on a real node
+	$(RUN) python -m benchmarks.rollout
 
 .PHONY: clean
 clean: ## Remove the environment and the tools' caches; the build cache stays
