@@ -5,7 +5,7 @@ import contextlib
 import logging
 import random
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import kopf
@@ -13,7 +13,9 @@ from backstay_contract import names
 from backstay_contract.names import Label
 
 from backstay_operator import kinds
+from backstay_operator.kinds import Kind
 from backstay_operator.queue import Key, backoff_seconds
+from backstay_operator.store import Store, resource_of
 
 log = logging.getLogger(__name__)
 
@@ -42,28 +44,34 @@ def essence(body: Mapping[str, Any]) -> Essence:
 
 
 class Watcher:
-    """Turns events into keys."""
+    """Turns events into keys, and keeps what they said."""
 
-    def __init__(self, enqueue: Enqueue) -> None:
+    def __init__(self, enqueue: Enqueue, store: Store) -> None:
         self._enqueue = enqueue
+        self._store = store
         self._seen: dict[Key, Essence] = {}
 
-    def on_resource(self, namespace: str, name: str, gone: bool, body: Mapping[str, Any]) -> None:
+    def on_resource(self, gone: bool, body: Mapping[str, Any]) -> None:
         """A ModelDeployment appeared, changed or went."""
-        key = Key(namespace, name)
-        if gone:
-            self._seen.pop(key, None)
-        elif self._seen.get(key) == (now := essence(body)):
-            return
-        else:
+        key = Key(body["metadata"]["namespace"], body["metadata"]["name"])
+        new, now = self._keep(kinds.MODEL_DEPLOYMENT, gone, body), essence(body)
+        before = self._seen.pop(key, None)
+        if not gone:
             self._seen[key] = now
-        self._enqueue(key)
+        if new and (gone or before != now):
+            self._enqueue(key)
 
-    def on_child(self, namespace: str, labels: Mapping[str, str]) -> None:
-        """A child of a ModelDeployment appeared, changed or went."""
-        name = labels.get(Label.RESOURCE)
-        if name:
-            self._enqueue(Key(namespace, name))
+    def on_child(self, kind: Kind, gone: bool, body: Mapping[str, Any]) -> None:
+        """A child of a ModelDeployment appeared, changed or went. One that is only listed again says nothing new."""
+        key = resource_of(body)
+        if self._keep(kind, gone, body) and key is not None:
+            self._enqueue(key)
+
+    def _keep(self, kind: Kind, gone: bool, body: Mapping[str, Any]) -> bool:
+        if not gone:
+            return self._store.put(kind, body)
+        self._store.drop(kind, body)
+        return True
 
 
 def registry(watcher: Watcher, hand_over: HandOver) -> kopf.OperatorRegistry:
@@ -78,15 +86,18 @@ def registry(watcher: Watcher, hand_over: HandOver) -> kopf.OperatorRegistry:
         return kopf.login_with_service_account(**given) or kopf.login_with_kubeconfig(**given)
 
     @kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=to)
-    async def resource(type: str | None, namespace: str | None, name: str, body: kopf.Body, **_: Any) -> None:
-        hand_over(lambda: watcher.on_resource(namespace or "", name, type == "DELETED", body))
+    async def resource(event: kopf.RawEvent, **_: Any) -> None:
+        hand_over(lambda: watcher.on_resource(event["type"] == "DELETED", event["object"]))
 
-    async def child(namespace: str | None, labels: Mapping[str, str], **_: Any) -> None:
-        hand_over(lambda: watcher.on_child(namespace or "", labels))
+    def child(kind: Kind) -> Callable[..., Awaitable[None]]:
+        async def on_event(event: kopf.RawEvent, **_: Any) -> None:
+            hand_over(lambda: watcher.on_child(kind, event["type"] == "DELETED", event["object"]))
+
+        return on_event
 
     for kind in CHILDREN:
         group, _, version = kind.api_version.rpartition("/")
-        kopf.on.event(group, version, kind.plural, registry=to, id=f"child-{kind.plural}")(child)
+        kopf.on.event(group, version, kind.plural, registry=to, id=f"child-{kind.plural}")(child(kind))
     return to
 
 

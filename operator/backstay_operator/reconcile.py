@@ -29,6 +29,7 @@ from backstay_operator.rollout.decide import decide
 from backstay_operator.rollout.decision import Decision, Event
 from backstay_operator.rollout.observation import FiringAlert
 from backstay_operator.settings import Settings
+from backstay_operator.store import BeyondStoreError, Store, StoreClient
 from backstay_operator.teardown import Teardown
 from backstay_operator.telemetry import Telemetry
 from backstay_operator.telling import Teller
@@ -54,6 +55,7 @@ class Reconciler:
         wake: Callable[[Key], None],
         offer: Callable[[resources.Json], None] = lambda _: None,
         board: Board | None = None,
+        store: Store | None = None,
     ) -> None:
         self._client = client
         self._http = http
@@ -62,6 +64,7 @@ class Reconciler:
         self._clock = clock
         self._wake = wake
         self._board = board or Board(wake)
+        self._store = store if store is not None else Store()
         self._observer = Observer(client, http, settings)
         self._companions = Companions(client, settings.companions, settings.namespaces, clock)
         self._teardown = Teardown(client, self._companions)
@@ -74,12 +77,24 @@ class Reconciler:
         then the pass has to be tried again."""
         version, alerts = self._board.firing(key)
         self._served.pop(key, None)
-        again = await self._pass(key, alerts)
+        again = await self._either(key, alerts)
         self._board.passed(key, version, self._served.get(key), exists=key in self._uids)
         return again
 
-    async def _pass(self, key: Key, alerts: tuple[FiringAlert, ...]) -> float | None:
-        body = await self._client.get(kinds.MODEL_DEPLOYMENT, key.namespace, key.name)
+    async def _either(self, key: Key, alerts: tuple[FiringAlert, ...]) -> float | None:
+        """At rest the pass goes by what the watches said. Where something is to be written, it is done again on what
+        the API server has now, as if it had not been."""
+        known = self._store.get(kinds.MODEL_DEPLOYMENT, key.namespace, key.name)
+        if known is not None and resources.is_at_rest(known):
+            back = self._observer.before(known["metadata"]["uid"])
+            try:
+                return await self._pass(key, alerts, StoreClient(self._store))
+            except BeyondStoreError:
+                back()
+        return await self._pass(key, alerts, self._client)
+
+    async def _pass(self, key: Key, alerts: tuple[FiringAlert, ...], client: Client) -> float | None:
+        body = await client.get(kinds.MODEL_DEPLOYMENT, key.namespace, key.name)
         if body is None:
             self._forget(key)
             return None
@@ -92,21 +107,24 @@ class Reconciler:
         except ValidationError as error:
             said = resources.sentence(error)
             event = Event(f"spec.{resource.generation}", Reason.SPEC_INVALID, said, warning=True)
-            await self._refuse(resource, "SpecValid", event)
+            await self._refuse(client, resource, "SpecValid", event)
             return None
         status = memory.status(resource.stored_status)
-        seen = await self._observer.observe(resource.owner, spec, status, self._clock(), lambda: self._wake(key))
+        seen = await self._observer.observe(
+            resource.owner, spec, status, self._clock(), lambda: self._wake(key), client
+        )
         seen = replace(seen, observation=replace(seen.observation, alerts=alerts))
         selected = seen.observation.selector
         self._served[key] = seen.observation.colours[selected].digest if selected is not None else None
         decision = decide(spec, status, seen.observation, self._clock(), resource.generation)
-        resource = await finalizer.add(self._client, resource)
+        self._observer.remember(resource.owner.uid, decision.watch)
+        resource = await finalizer.add(client, resource)
         try:
             key_bytes = self._settings.control_key
-            applied = await apply(self._client, self._http, key_bytes, resource, spec, decision, seen)
+            applied = await apply(client, self._http, key_bytes, resource, spec, decision, seen)
         except NameTakenError as error:
             event = Event(error.id, Reason.NAME_TAKEN, str(error), warning=True)
-            await self._refuse(resource, "NamesFree", event)
+            await self._refuse(client, resource, "NamesFree", event)
             return BLOCKED_SECONDS
         if applied.flipped and decision.reason is Reason.BREACH:
             self._observe_flip(seen)
@@ -114,7 +132,7 @@ class Reconciler:
         new = [notices.of(event, decision.status, self._clock()) for event in (*decision.events, *applied.events)]
         remembered = notices.recorded(status.notices, new)
         written = decision.status.with_(selector=selector, notices=remembered)
-        await writing.write(self._client, resource, written.to_json())
+        await writing.write(client, resource, written.to_json())
         self._log(key, status, decision, applied)
         self._telemetry.show(key, status, decision.status)
         told = await self._tell(resource, status, new)
@@ -128,7 +146,7 @@ class Reconciler:
         blocked = None if told and not kept.problems else BLOCKED_SECONDS
         return soonest(decision.look_again, next_look, retry, blocked)
 
-    async def _refuse(self, resource: Resource, condition: str, event: Event) -> None:
+    async def _refuse(self, client: Client, resource: Resource, condition: str, event: Event) -> None:
         """Something that only a person can change is in the way: the active colour serves on, the status says why.
 
         The condition of that type is False, and vanishes with the next pass that goes through.
@@ -152,7 +170,7 @@ class Reconciler:
         )
         new = [notices.of(event, status, now)] if writing.operations(resource.stored_status, status.to_json()) else []
         remembered = status.with_(notices=notices.recorded(before.notices, new))
-        await writing.write(self._client, resource, remembered.to_json())
+        await writing.write(client, resource, remembered.to_json())
         await self._tell(resource, before, new)
 
     async def _tell(self, resource: Resource, before: ModelDeploymentStatus, new: Sequence[Notice]) -> bool:

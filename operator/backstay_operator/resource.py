@@ -6,7 +6,7 @@ from typing import Any
 
 from backstay_contract import names
 from backstay_contract.resource import ModelDeploymentSpec, parse_spec
-from backstay_contract.status import ModelDeploymentStatus, parse_status
+from backstay_contract.status import ModelDeploymentStatus, Phase, parse_status
 from pydantic import ValidationError
 
 from backstay_operator.desired.common import Owner
@@ -58,6 +58,19 @@ def read(body: Json) -> Resource:
         generation=int(metadata.get("generation", 0)),
         finalizers=tuple(metadata.get("finalizers") or ()),
         deleting_since=datetime.fromisoformat(deleted) if deleted else None,
+    )
+
+
+def is_at_rest(body: Json) -> bool:
+    """Whether nothing is under way, as the resource itself says: passes over it usually find nothing to do."""
+    metadata, status = body["metadata"], body.get("status") or {}
+    attempt = status.get("attempt")
+    return (
+        "deletionTimestamp" not in metadata
+        and status.get("phase") in (Phase.SERVING, Phase.FAILED)
+        and status.get("observedGeneration") == metadata.get("generation")
+        and (attempt is None or "endedAt" in attempt)
+        and not status.get("returning")
     )
 
 

@@ -38,8 +38,8 @@ class Settings:
     must see such pods first."""
     workers: int = 8
     """Resources that are worked on at the same time."""
-    resync_seconds: float = 90.0
-    """All resources are looked at again after this time, in case a watch missed something."""
+    resync_seconds: float = 300.0
+    """Everything is listed again after about this time, in case a watch missed something."""
     instance: str = "backstay-operator"
     """Name of this process in events: the pod's."""
     pod_uid: str = ""

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import random
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from backstay_operator import handlers, kinds
@@ -10,9 +12,10 @@ from backstay_operator.alerts.webhook import Webhook
 from backstay_operator.client import ApiError, Client
 from backstay_operator.http import Http
 from backstay_operator.notify.outbox import Outbox
-from backstay_operator.queue import Key, WorkQueue
+from backstay_operator.queue import Key, WorkQueue, backoff_seconds
 from backstay_operator.reconcile import Reconciler
 from backstay_operator.settings import Settings
+from backstay_operator.store import Store, refresh
 from backstay_operator.telemetry import Telemetry
 
 log = logging.getLogger(__name__)
@@ -42,7 +45,8 @@ async def serve(
     queue = WorkQueue(work, failed, workers=settings.workers)
     outbox = Outbox(client, outside, settings.sinks, telemetry.notified)
     board = Board(queue.add, settings.namespaces)
-    reconciler = Reconciler(client, http, settings, telemetry, now, queue.add, outbox.offer, board)
+    store, listed = Store(), asyncio.Event()
+    reconciler = Reconciler(client, http, settings, telemetry, now, queue.add, outbox.offer, board, store)
     log.info("watching %s", ", ".join(settings.namespaces) or "all namespaces")
     try:
         if webhook is not None:
@@ -50,8 +54,9 @@ async def serve(
         async with asyncio.TaskGroup() as group:
             group.create_task(queue.run(), name="queue")
             group.create_task(outbox.run(settings.namespaces), name="outbox")
-            group.create_task(_resync(client, settings, queue), name="resync")
-            group.create_task(handlers.watch(handlers.Watcher(queue.add), settings.namespaces), name="watch")
+            group.create_task(_resync(client, settings, store, queue.add, listed), name="resync")
+            await listed.wait()
+            group.create_task(handlers.watch(handlers.Watcher(queue.add, store), settings.namespaces), name="watch")
     finally:
         if webhook is not None:
             webhook.board = None
@@ -83,18 +88,20 @@ async def _wait_for_crd(client: Client) -> None:
         await asyncio.sleep(CRD_POLL_SECONDS)
 
 
-async def _resync(client: Client, settings: Settings, queue: WorkQueue[Key]) -> None:
-    """Looks at every resource again from time to time, in case a watch missed something."""
+async def _resync(
+    client: Client, settings: Settings, store: Store, enqueue: Callable[[Key], None], listed: asyncio.Event
+) -> None:
+    """Lists everything at first and from time to time, and looks at what a watch has missed."""
+    failures = 0
     while True:
-        await asyncio.sleep(settings.resync_seconds)
         try:
-            for key in await keys(client, settings.namespaces):
-                queue.add(key)
+            for key in await refresh(client, store, (kinds.MODEL_DEPLOYMENT, *handlers.CHILDREN), settings.namespaces):
+                enqueue(key)
+            failures = 0
+            listed.set()
         except ApiError as error:
+            failures += 1
             log.warning("resync: %s", error)
-
-
-async def keys(client: Client, namespaces: tuple[str, ...]) -> list[Key]:
-    """All resources in the namespaces (none given: in the cluster)."""
-    lists = [await client.list_all(kinds.MODEL_DEPLOYMENT, namespace) for namespace in namespaces or (None,)]
-    return [Key(body["metadata"]["namespace"], body["metadata"]["name"]) for found in lists for body in found]
+        chance = random.random()  # noqa: S311 - jitter: several operators must not list at the same time
+        seconds = settings.resync_seconds * (0.9 + chance / 5)
+        await asyncio.sleep(min(seconds, backoff_seconds(failures, chance)) if failures else seconds)

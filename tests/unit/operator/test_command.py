@@ -2,8 +2,6 @@ from typing import Any
 
 import pytest
 from backstay_operator import __main__ as command
-from backstay_operator import kinds, term
-from backstay_operator.queue import Key
 
 
 def test_a_missing_setting_ends_with_2_and_says_what_to_set(
@@ -28,11 +26,3 @@ def test_a_verb_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
         command.main([])
     assert end.value.code == 2
     assert "run" in capsys.readouterr().err
-
-
-async def test_all_resources_of_the_watched_namespaces_are_found(api: Any) -> None:
-    for namespace in "abc":
-        body = {"metadata": {"name": "chat", "namespace": namespace}}
-        api.put(kinds.MODEL_DEPLOYMENT, body)
-    assert await term.keys(api, ()) == [Key("a", "chat"), Key("b", "chat"), Key("c", "chat")]
-    assert await term.keys(api, ("b",)) == [Key("b", "chat")]
