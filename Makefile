@@ -91,6 +91,10 @@ crash-sweep: programs ## Kill the operator at each of its API writes, and compar
 cases: $(READY) ## Print every handed trouble beside the tests that keep it away
 	$(RUN) python -m tests.cases
 
+.PHONY: faults
+faults: programs ## Play every fault on push, pull and cache against a real object storage; a line for each
+	$(RUN) python -m tests.integration.storage.faults
+
 .PHONY: check
 check: $(READY) ## Lint, types, layers, generated files: what CI checks besides the tests
 	$(RUN) ruff check .

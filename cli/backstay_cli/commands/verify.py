@@ -19,6 +19,9 @@ def verify(
     quick: Annotated[
         bool, typer.Option("--quick", help="Storage only: compare sizes and recorded digests, read no weights.")
     ] = False,
+    read: Annotated[
+        bool, typer.Option("--read", help="Storage only: read also what the storage compared when it took it.")
+    ] = False,
     endpoint: options.Endpoint = None,
     region: options.Region = None,
     access_key_file: options.AccessKeyFile = None,
@@ -28,7 +31,7 @@ def verify(
     pinned = options.digest(sha256)
     if is_uri(model):
         access = options.access(endpoint, region, access_key_file, secret_key_file)
-        source = in_storage(options.store(access, options.location(model)), quick=quick)
+        source = in_storage(options.store(access, options.location(model)), quick=quick, read=read)
     else:
         source = in_folder(Path(model))
     with console.bar(f"verifying {model}", source.manifest.size) as advance:
@@ -38,8 +41,10 @@ def verify(
 
 verify.__doc__ = f"""Check that a model's bytes are those of its manifest, and the manifest the pinned one.
 
-Every byte is read and hashed. With --quick a pushed model's files are compared by size and by the digest that was
-recorded with them; that finds what is missing or replaced by a push, not what somebody forged.
+In a folder every byte is read and hashed. In the storage files are not read that were pushed in one request: the
+storage compared their SHA-256 before it took them, and says so. --read reads them all the same, and finds what rotted
+since. With --quick the digest that the writer recorded is believed for the others too; that finds what is missing or
+replaced by a push, not what somebody forged.
 
 {EXIT_HELP}
 """

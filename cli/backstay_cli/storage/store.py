@@ -1,5 +1,6 @@
 """A model's objects: looked up, read and written, with failures told apart."""
 
+import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,6 +15,9 @@ from backstay_cli.errors import CliError, Exit
 
 SHA256_HEADER = "x-amz-meta-backstay-sha256"
 """Written with the object by `push`, in the same request. It says what was sent; it does not prove what is there."""
+CHECKSUM_HEADER = "x-amz-checksum-sha256"
+"""The storage's own: it compared the bytes when it took them, for objects that were sent in one request."""
+ASK_CHECKSUM: dict[str, str | list[str] | tuple[str]] = {"x-amz-checksum-mode": "ENABLED"}
 CHUNK = 1024 * 1024
 
 
@@ -24,6 +28,8 @@ class Stored(NamedTuple):
     sha256: str | None
     """Hex digits that its writer recorded, or None."""
     etag: str
+    checked: str | None = None
+    """Hex digits that the storage itself compared with the bytes that it keeps, or None."""
 
 
 class Listed(NamedTuple):
@@ -45,13 +51,14 @@ class Store:
         key = self.location.key(path)
         try:
             with self.told_apart(key):
-                found = self.client.stat_object(self.location.bucket, key)
+                found = self.client.stat_object(self.location.bucket, key, extra_headers=ASK_CHECKSUM)
         except CliError as error:
             if error.code is Exit.NOT_FOUND:
                 return None
             raise
         headers = {name.lower(): value for name, value in (found.metadata or {}).items()}
-        return Stored(found.size or 0, headers.get(SHA256_HEADER), found.etag or "")
+        checked = _hex(headers.get(CHECKSUM_HEADER))
+        return Stored(found.size or 0, headers.get(SHA256_HEADER), found.etag or "", checked)
 
     def read(self, path: str, most: int) -> bytes | None:
         """A small object, at most `most` + 1 bytes of it, or None where there is none."""
@@ -151,6 +158,14 @@ class Store:
                 f"{self.endpoint} cannot be reached ({text}); check --endpoint and that the storage runs",
                 Exit.UNREACHABLE,
             ) from None
+
+
+def _hex(checksum: str | None) -> str | None:
+    """A whole object's checksum as hex digits; that of an object in parts is one of checksums, and says nothing."""
+    try:
+        return base64.b64decode(checksum or "", validate=True).hex() or None
+    except ValueError:
+        return None
 
 
 def failure(status: int, code: str, where: str) -> CliError:

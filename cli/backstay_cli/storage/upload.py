@@ -4,6 +4,7 @@ A part is kept when the storage reports our size and MD5 for it (its ETag, on st
 only saves time: the file is hashed in one pass while its parts are sent, and every pull hashes what it gets.
 """
 
+import base64
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +17,7 @@ from minio.datatypes import Part, Upload
 from minio.error import S3Error
 
 from backstay_cli.errors import refused
-from backstay_cli.storage.store import SHA256_HEADER, Store
+from backstay_cli.storage.store import CHECKSUM_HEADER, SHA256_HEADER, Store
 
 MIB = 1024 * 1024
 PART_BYTES = 16 * MIB
@@ -64,6 +65,8 @@ def _headers(sha256: str) -> Headers:
 def _put_whole(store: Store, file: Path, path: str, size: int, sha256: str, headers: Headers) -> None:
     data = file.read_bytes()
     _check(file, size, len(data), sha256, hashlib.sha256(data).hexdigest())
+    # The storage compares the checksum before it keeps the object, and vouches for it afterwards.
+    headers = headers | {CHECKSUM_HEADER: base64.b64encode(bytes.fromhex(sha256)).decode()}
     # put_object of the library can send neither a condition nor parts that are there already: hence its inner calls.
     store.client._put_object(store.location.bucket, store.location.key(path), data, headers)
 
