@@ -186,7 +186,6 @@ def _json(found: list[Look], decided: Decision, rules: Rules) -> dict[str, Any]:
 
 def _tell(found: list[Look], decided: Decision, rules: Rules) -> None:
     console.result(f"{decided.kind.value} after {decided.seconds:g} s, at {decided.at:%Y-%m-%d %H:%M:%S} UTC")
-    console.result(f"  {decided.verdict.message}")
     told = (one for one in decided.verdict.metrics if one.verdict is not VerdictKind.SKIPPED)
     console.result("\n".join(line for one in told for line in view.evidence(one)))
     shown = max(

@@ -122,8 +122,16 @@ def read(
         rounds=rounds,
         readings=tuple(reading for reading in readings if reading.pod in ready),
         source=look.source,
+        query=_query(look.source, digest, ready),
         unavailable=look.problem if not look.samples and look.problem else None,
     )
+
+
+def _query(source: EvidenceSource | None, digest: str, ready: frozenset[str]) -> str:
+    """What shows a person the same series."""
+    if source is EvidenceSource.PROMETHEUS:
+        return f'{{digest="{digest}",pod=~"{"|".join(sorted(ready))}"}}'
+    return "GET /metrics"
 
 
 def count(

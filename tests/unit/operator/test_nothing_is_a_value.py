@@ -114,6 +114,7 @@ class Soak:
 SOURCES = [MetricsSource.PROMETHEUS, MetricsSource.PODS]
 
 
+@pytest.mark.case("R62")
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(("bad", "expected"), [(False, PASS), (True, BREACH)])
 def test_what_is_whole_decides_and_names_its_source(
@@ -127,6 +128,8 @@ def test_what_is_whole_decides_and_names_its_source(
         (MetricName.PERPLEXITY, expected),
     ]
     assert {one.source for one in judged} == {EvidenceSource(source.value)}
+    query = f'{{digest="{DIGEST}",pod=~"a|b"}}' if source is MetricsSource.PROMETHEUS else "GET /metrics"
+    assert {one.query for one in judged} == {query}
 
 
 def valued(name: str, value: str) -> Callable[[str], str]:
