@@ -4,8 +4,9 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from backstay_contract.base import Document
 from backstay_contract.resource import Model, ModelDeploymentSpec
 from backstay_contract.status import HistoryEntry, Recipe
 
@@ -74,11 +75,17 @@ def revision_of(spec: ModelDeploymentSpec, image: str) -> str:
     """
     behaviour = {
         "digest": spec.model.sha256,
-        "hardwareProfile": spec.hardware_profile.to_json(),
-        "serving": spec.serving.to_json() | {"image": image},
+        "hardwareProfile": _said(spec.hardware_profile),
+        "serving": _said(spec.serving) | {"image": image},
     }
     text = json.dumps(behaviour, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:LENGTH]
+
+
+def _said(settings: Document) -> dict[str, Any]:
+    """What is not as by default. A field that a later version adds, with a default that changes nothing, makes no new
+    revision of a spec that does not name it: an upgraded operator restarts no serving pod."""
+    return settings.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
 def of_spec(spec: ModelDeploymentSpec, default_image: str, in_use: Iterable[Known]) -> Wanted:
