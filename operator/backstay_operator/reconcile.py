@@ -7,10 +7,11 @@ from datetime import datetime
 
 from backstay_contract import names
 from backstay_contract.reasons import Reason
+from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.status import NO_COLOUR, ModelDeploymentStatus, Notice
 from pydantic import ValidationError
 
-from backstay_operator import conditions, kinds
+from backstay_operator import kinds, refusal
 from backstay_operator import resource as resources
 from backstay_operator.alerts.board import Board
 from backstay_operator.apply import finalizer
@@ -28,6 +29,7 @@ from backstay_operator.rollout import memory
 from backstay_operator.rollout.decide import decide
 from backstay_operator.rollout.decision import Decision, Event
 from backstay_operator.rollout.observation import FiringAlert
+from backstay_operator.rollout.stand_in import stand_in
 from backstay_operator.settings import Settings
 from backstay_operator.store import BeyondStoreError, Store, StoreClient
 from backstay_operator.teardown import Teardown
@@ -69,6 +71,7 @@ class Reconciler:
         self._companions = Companions(client, settings.companions, settings.namespaces, clock)
         self._teardown = Teardown(client, self._companions)
         self._uids: dict[Key, str] = {}
+        self._specs: dict[str, ModelDeploymentSpec] = {}
         self._served: dict[Key, str | None] = {}
         self._teller = Teller(client, settings.instance, offer)
 
@@ -102,14 +105,12 @@ class Reconciler:
         self._uids[key] = resource.owner.uid
         if resource.deleting_since is not None:
             return await self._teardown.step(resource, self._clock())
-        try:
-            spec = resource.spec(node_cache=self._settings.node_cache)
-        except ValidationError as error:
-            said = resources.sentence(error)
-            event = Event(f"spec.{resource.generation}", Reason.SPEC_INVALID, said, warning=True)
-            await self._refuse(client, resource, "SpecValid", event)
-            return None
         status = memory.status(resource.stored_status)
+        spec, wrong = self._spec(resource, status)
+        if spec is None:
+            if wrong is not None:
+                await self._refuse(client, resource, "SpecValid", wrong)
+            return None
         seen = await self._observer.observe(
             resource.owner, spec, status, self._clock(), lambda: self._wake(key), client
         )
@@ -118,6 +119,8 @@ class Reconciler:
         self._served[key] = seen.observation.colours[selected].digest if selected is not None else None
         decision = decide(spec, status, seen.observation, self._clock(), resource.generation)
         self._observer.remember(resource.owner.uid, decision.watch)
+        if wrong is not None:
+            decision = refusal.in_spite_of(decision, status, wrong, self._clock())
         resource = await finalizer.add(client, resource)
         try:
             key_bytes = self._settings.control_key
@@ -146,28 +149,24 @@ class Reconciler:
         blocked = None if told and not kept.problems else BLOCKED_SECONDS
         return soonest(decision.look_again, next_look, retry, blocked)
 
-    async def _refuse(self, client: Client, resource: Resource, condition: str, event: Event) -> None:
-        """Something that only a person can change is in the way: the active colour serves on, the status says why.
+    def _spec(
+        self, resource: Resource, status: ModelDeploymentStatus
+    ) -> tuple[ModelDeploymentSpec | None, Event | None]:
+        """The spec, or one to go on with and what is wrong with the stored one; None where nothing is known to go on
+        with."""
+        uid = resource.owner.uid
+        try:
+            self._specs[uid] = resource.spec(node_cache=self._settings.node_cache)
+        except ValidationError as error:
+            said = resources.sentence(error)
+            event = Event(f"spec.{resource.generation}", Reason.SPEC_INVALID, said, warning=True)
+            return stand_in(self._specs.get(uid), status), event
+        return self._specs[uid], None
 
-        The condition of that type is False, and vanishes with the next pass that goes through.
-        """
+    async def _refuse(self, client: Client, resource: Resource, condition: str, event: Event) -> None:
+        """Something that only a person can change is in the way: the active colour serves on, the status says why."""
         before, now = memory.status(resource.stored_status), self._clock()
-        kept = [
-            conditions.Wanted(one.type, one.status, memory.reason(one.reason, Reason.AT_REST), one.message)
-            for one in before.conditions
-            if one.type not in (condition, "Reconciling", "Stalled")
-        ]
-        wanted = [
-            *kept,
-            conditions.Wanted(condition, "False", event.reason, event.message),
-            conditions.Wanted("Stalled", "True", event.reason, event.message),
-        ]
-        status = before.with_(
-            observed_generation=resource.generation,
-            reason=event.reason.value,
-            message=event.message,
-            conditions=conditions.build(before.conditions, wanted, resource.generation, now),
-        )
+        status = refusal.status(before, before.conditions, condition, event, resource.generation, now)
         new = [notices.of(event, status, now)] if writing.operations(resource.stored_status, status.to_json()) else []
         remembered = status.with_(notices=notices.recorded(before.notices, new))
         await writing.write(client, resource, remembered.to_json())
@@ -206,6 +205,7 @@ class Reconciler:
         uid = self._uids.pop(key, None)
         if uid is not None:
             self._observer.forget(uid)
+            self._specs.pop(uid, None)
             self._teller.forget(uid)
 
 

@@ -137,7 +137,7 @@ async def test_a_spec_that_is_not_valid_is_said_and_no_child_is_touched(passes: 
     passes.body["spec"]["model"]["uri"] = "ftp://x"
     passes.body["spec"]["surprise"] = 1
     passes.body["metadata"]["generation"] = 2
-    assert await passes.once() is None
+    await passes.once()
     assert [kind for _, kind, _ in passes.api.writes] == ["ModelDeployment", "Event"]
     assert (passes.status["reason"], passes.status["observedGeneration"]) == ("SpecInvalid", 2)
     assert "spec.model.uri" in passes.status["message"]
@@ -148,6 +148,34 @@ async def test_a_spec_that_is_not_valid_is_said_and_no_child_is_touched(passes: 
     passes.now += timedelta(minutes=5)
     await passes.once()
     assert passes.api.writes == []
+
+
+async def test_a_spec_that_was_never_valid_waits_for_an_edit(passes: Passes) -> None:
+    passes.body["spec"]["model"]["uri"] = "ftp://x"
+    assert await passes.once() is None
+    assert passes.status["reason"] == "SpecInvalid"
+    assert not [kind for kind, _, _ in passes.api.objects if kind is kinds.DEPLOYMENT]
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+async def test_under_a_spec_that_is_not_valid_an_attempt_stands_still_and_its_pods_stay(
+    passes: Passes, http: Any, restarts: bool
+) -> None:
+    await passes.once()
+    passes.body["spec"]["model"]["uri"] = "ftp://x"
+    passes.body["metadata"]["generation"] = 2
+    before = copy.deepcopy(passes.api.objects[kinds.DEPLOYMENT, "prod", "chat-blue"])
+    if restarts:
+        passes.reconciler = Reconciler(
+            passes.api, http, SETTINGS, passes.telemetry, lambda: passes.now, passes.woken.append
+        )
+    passes.now += timedelta(days=2)
+    assert await passes.once() is not None
+    assert "endedAt" not in passes.status["attempt"]
+    assert passes.api.objects[kinds.DEPLOYMENT, "prod", "chat-blue"] == before
+    assert {c["type"]: c["status"] for c in passes.status["conditions"]}["SpecValid"] == "False"
+    told = [body for (kind, _, _), body in passes.api.objects.items() if kind is kinds.EVENT]
+    assert len([body for body in told if body["reason"] == "SpecInvalid"]) == 1
 
 
 async def test_a_spec_that_is_valid_again_takes_the_condition_away(passes: Passes) -> None:
