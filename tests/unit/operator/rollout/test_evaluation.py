@@ -230,3 +230,30 @@ def test_what_is_beyond_the_limit_never_gets_the_service_and_what_is_within_does
     elif times < 1.08:
         assert here.live_digest() == digest("b")
         assert not here.status.rejected
+
+
+def test_a_spike_leads_to_the_last_verified_revision_whose_own_texts_are_not_waited_for() -> None:
+    here = world(Evaluation(), soak={"maxSeconds": 8})
+    here.requests_per_second = 1
+    here.run(50)
+    assert (here.live_digest(), here.status.reason) == (digest("b"), Reason.INSUFFICIENT_DATA)
+    here.requests_per_second = 200
+    here.model("c").evaluation = evaluation()
+    here.ask("c", baselines=BASELINES, soak={"minSeconds": 30})
+    here.until(Phase.SOAKING).run(3)
+    here.model("a").evaluation = Evaluation(items=10, done=1)
+    here.model("c").evaluation = evaluation(2.0)
+    here.run(60)
+    assert here.live_digest() == digest("a")
+    assert [one.metric for one in here.status.rejected] == [PERPLEXITY]
+
+
+def test_an_evaluation_that_is_switched_off_in_the_soak_is_not_judged_any_more() -> None:
+    off = {"checks": {"evaluation": {"enabled": False}}}
+    here = world(evaluation(), soak={"minSeconds": 30}).until(Phase.SOAKING).run(3)
+    assert verdict_of(here).verdict is VerdictKind.PASS
+    here.ask("b", baselines=BASELINES, soak={"minSeconds": 30}, rollout=off)
+    here.model("b").evaluation = evaluation(3.0)
+    here.run(35)
+    assert (here.live_digest(), here.status.reason) == (digest("b"), Reason.VERIFIED)
+    assert verdict_of(here).verdict is VerdictKind.SKIPPED
