@@ -2,18 +2,20 @@
 
 from collections.abc import Iterable
 
+from backstay_contract.status import Phase
+
 from backstay_operator.rollout.transitions import TRANSITIONS, Stage, Transition
 
 
 def mermaid() -> str:
     """A Mermaid state diagram of the table's steps, without rows that stay in their phase and those that only
-    catch up after a crash."""
+    catch up after a crash. Steps at rest are drawn from Serving only: they are the same from the other phases."""
     lines = ["stateDiagram-v2", "    [*] --> Pending"]
     arrows: dict[tuple[str, str], list[str]] = {}
     for row in TRANSITIONS:
         if row.guard.__name__.endswith("_unrecorded"):
             continue
-        for source in row.sources:
+        for source in _drawn(row):
             for target in _targets(row):
                 if source.value != target:
                     labels = arrows.setdefault((source.value, target), [])
@@ -37,6 +39,11 @@ def _line(row: Transition) -> str:
 
 
 _STAGES = {Stage.REST: "none", Stage.TRIED: "before the flip", Stage.SWITCHED: "after the flip"}
+
+
+def _drawn(row: Transition) -> tuple[Phase, ...]:
+    at_rest = row.stage is Stage.REST and Phase.SERVING in row.sources
+    return (Phase.SERVING,) if at_rest else row.sources
 
 
 def _targets(row: Transition) -> Iterable[str]:
