@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -155,21 +156,34 @@ class FakeKubelet:
         self.runtimes[name] = runtime
         servers = await self._serve(runtime, address)
         try:
-            await asyncio.sleep(behaviour.start_seconds)
-            await self._report(api, namespace, name, address, behaviour)
-            runtime.ready = is_well(behaviour)
-            self.running[name] = pod
-            await self._watch_over(api, namespace, name, runtime)
+            if await self._starts(namespace, name, behaviour.start_seconds):
+                await self._report(api, namespace, name, address, behaviour)
+                runtime.ready = is_well(behaviour)
+                self.running[name] = pod
+                await self._watch_over(api, namespace, name, runtime)
             await self._end(api, namespace, name, runtime)
         finally:
             self.running.pop(name, None)
             for server in servers:
                 await server.cleanup()
 
+    async def _starts(self, namespace: str, name: str, seconds: float) -> bool:
+        """Whether the pod came through its start; False if it shall end before."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if not self._is_wanted(namespace, name):
+                return False
+            await asyncio.sleep(min(0.1, seconds))
+        return True
+
+    def _is_wanted(self, namespace: str, name: str) -> bool:
+        pod = self._pod(namespace, name)
+        return pod is not None and "deletionTimestamp" not in pod["metadata"]
+
     async def _watch_over(self, api: httpx2.AsyncClient, namespace: str, name: str, runtime: FakeRuntime) -> None:
         """Reports what becomes of the pod until it shall end."""
         reported = runtime.ready
-        while (now := self._pod(namespace, name)) is not None and "deletionTimestamp" not in now["metadata"]:
+        while self._is_wanted(namespace, name):
             most = runtime.behaviour.dies_after
             if most is not None and runtime.ok + runtime.errors >= most:
                 reported = runtime.ready = False

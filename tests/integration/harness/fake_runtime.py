@@ -5,15 +5,17 @@ A fake for tests of the operator on a real API server without a node; the real r
 
 import hashlib
 import itertools
+import math
 import random
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
-from backstay_contract.metric import MetricName
+from backstay_contract.metric import PERPLEXITY_TOLERANCE, MetricName
 from backstay_contract.names import Header, Outcome, Port, RuntimeMetric, format_limit
 from backstay_contract.termination import Termination
+from backstay_judge import ROUND_SERIES, EvaluatedItem, Round, round_of
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,15 @@ class Behaviour:
     """Its numbers are not finite: each request is answered with that error."""
     dark: bool = False
     """Its /metrics answers 500."""
+    perplexity: float | None = None
+    """Its perplexity on its evaluation set; None: its manifest has no set."""
     stream_seconds: float = 0.0
     """A request that is still under way for so long after the flip away from it."""
 
 
 HEALTHY = Behaviour()
+RECORDED_PERPLEXITY = 20.0
+EVALUATION_ITEMS = 10
 NOT_FINITE = "non_finite_logits"
 
 
@@ -107,6 +113,7 @@ class FakeRuntime:
     def control_app(self) -> web.Application:
         app = web.Application()
         app.add_routes([web.get("/control/state", self._state), web.put("/control/mode", self._set_mode)])
+        app.add_routes([web.get("/control/evaluation", self._evaluation)])
         return app
 
     async def _complete(self, request: web.Request) -> web.Response:
@@ -137,17 +144,40 @@ class FakeRuntime:
             for outcome, count in ((Outcome.OK, self.ok), (Outcome.ERROR, self.errors), (Outcome.CANCELLED, 0))
         ]
         for metric, limit in self.limits().items():
-            if metric == MetricName.ERROR_RATE:
+            if metric in (MetricName.ERROR_RATE, MetricName.PERPLEXITY):
                 continue
             label = f'{of},metric="{metric}"'
             lines.append(f"{RuntimeMetric.JUDGED}{{{label}}} {self.judged}")
             lines.append(f'{RuntimeMetric.SLOW}{{{label},limit="{format_limit(limit)}"}} {self.slow}')
+        if (last := self.round()) is not None and last.excess is not None:
+            excess = last.excess
+            values = (last.items, last.broken, last.recorded, excess.mean, excess.error, excess.degrees)
+            lines.append(f"{RuntimeMetric.EVALUATION_ROUNDS}{{{of}}} 1")
+            lines += [f"{name}{{{of}}} {value}" for name, value in zip(ROUND_SERIES, values, strict=True)]
         return "\n".join(lines) + "\n"
+
+    def evaluated(self) -> list[EvaluatedItem]:
+        """Texts of 50 tokens, all with the same loss."""
+        if self.behaviour.perplexity is None:
+            return []
+        recorded, now = (50 * math.log(value) for value in (RECORDED_PERPLEXITY, self.behaviour.perplexity))
+        return [EvaluatedItem(recorded, now, 50)] * EVALUATION_ITEMS
+
+    def round(self) -> Round | None:
+        return round_of(self.evaluated()) if self.behaviour.perplexity is not None else None
+
+    async def _evaluation(self, request: web.Request) -> web.Response:
+        if not self._allowed(request):
+            return web.Response(status=401)
+        found = [{"recordedNll": one.recorded_nll, "nll": one.nll, "tokens": one.tokens} for one in self.evaluated()]
+        return web.json_response({"found": found})
 
     def limits(self) -> dict[str, float]:
         import json
 
         limits: dict[str, float] = json.loads(self.env["BACKSTAY_LIMITS"])
+        if self.behaviour.perplexity is not None:
+            limits.setdefault(MetricName.PERPLEXITY, RECORDED_PERPLEXITY * PERPLEXITY_TOLERANCE)
         return limits
 
     def _allowed(self, request: web.Request) -> bool:
@@ -175,6 +205,7 @@ class FakeRuntime:
             "model": self.env["BACKSTAY_MODEL_NAME"],
             "version": self.version,
             "limits": self.limits(),
+            "evaluation": {"items": len(self.evaluated()), "done": 0, "rounds": 1, "problem": ""},
         }
 
 

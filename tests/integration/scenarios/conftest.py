@@ -1,0 +1,47 @@
+"""One operator for all scenarios; each has a namespace of its own, and leaves word of what was seen at its end."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from backstay_cluster.control_plane import ControlPlane
+
+from tests.integration.harness.api import Access
+from tests.integration.harness.fake_kubelet import FakeKubelet
+from tests.integration.harness.operator_process import OperatorProcess
+from tests.integration.harness.story import Story
+from tests.integration.scenarios import seen
+
+BESIDE_THE_OTHERS = 20
+"""The operator's number: tests elsewhere start operators of their own."""
+
+
+@pytest.fixture(scope="session")
+def shared_operator(
+    control_plane: ControlPlane, crd: str, operator_kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OperatorProcess]:
+    """It runs as long as the scenarios do."""
+    folder = tmp_path_factory.mktemp("scenarios")
+    process = OperatorProcess(control_plane, operator_kubeconfig, folder, number=BESIDE_THE_OTHERS)
+    process.start()
+    process.wait_until_healthy()
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def story(
+    access: Access,
+    kubelet: FakeKubelet,
+    shared_operator: OperatorProcess,
+    namespace: str,
+    record_property: Callable[[str, object], None],
+) -> Iterator[Story]:
+    """One resource's life under the shared operator."""
+    kubelet.behaviours.clear()
+    kubelet.room.clear()
+    with access.client() as client:
+        one = Story(client, namespace, kubelet, shared_operator)
+        yield one
+        record_property("seen", seen.words(one))
+        one.delete()
