@@ -49,6 +49,9 @@ class Telemetry:
         self.attempts = Counter("backstay_attempts", "Attempts that ended.", ("outcome",), registry=to)
         self.phase = Gauge("backstay_phase", "1 for the resource's present phase.", (*RESOURCE, "phase"), registry=to)
         self.ready = Gauge("backstay_ready_replicas", "Ready pods of the active colour.", RESOURCE, registry=to)
+        self.degraded = Gauge(
+            "backstay_degraded", "1 while answers of the active colour are cut.", RESOURCE, registry=to
+        )
         self.condition = Gauge(
             "backstay_condition", "1: True; 0: False; -1: unknown, or not there.", (*RESOURCE, "condition"), registry=to
         )
@@ -75,6 +78,8 @@ class Telemetry:
         for phase in Phase:
             self.phase.labels(*key, phase).set(phase is now.phase)
         self.ready.labels(*key).set(now.ready_replicas)
+        cut, active = now.degraded, now.active
+        self.degraded.labels(*key).set(cut is not None and active is not None and cut.revision == active.revision)
         truths = {condition.type: TRUTHS[condition.status] for condition in now.conditions}
         for type_ in CONDITIONS:
             self.condition.labels(*key, type_).set(truths.get(type_, TRUTHS["Unknown"]))
@@ -102,6 +107,6 @@ class Telemetry:
     def forget(self, key: Key) -> None:
         """The resource is gone: its series end."""
         labels = dict(zip(RESOURCE, key, strict=True))
-        by_resource = (self.phase, self.ready, self.condition)
+        by_resource = (self.phase, self.ready, self.degraded, self.condition)
         for gauge in (*by_resource, self.value, self.limit, self.samples, self.evalue, self.verdict):
             gauge.remove_by_labels(labels)

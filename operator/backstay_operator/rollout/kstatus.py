@@ -11,6 +11,8 @@ from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.plan import After
 
 NEEDS_A_PERSON = (Reason.NO_PREVIOUS, Reason.SHARED_CAUSE, Reason.REVISION_UNKNOWN)
+TROUBLED = (Reason.NO_PREVIOUS, Reason.SHARED_CAUSE, Reason.BREACH, Reason.ALERT, Reason.POD_OUTLIER)
+"""Reasons of a hold that say something against the revision that serves."""
 
 
 def conditions(facts: Facts, updated: ModelDeploymentStatus, reason: Reason, after: After) -> list[Wanted]:
@@ -23,7 +25,8 @@ def conditions(facts: Facts, updated: ModelDeploymentStatus, reason: Reason, aft
 
 
 def _stalled(facts: Facts, updated: ModelDeploymentStatus, reason: Reason, after: After) -> bool:
-    if updated.phase is Phase.FAILED or reason in NEEDS_A_PERSON:
+    held = updated.phase is Phase.HELD and reason in TROUBLED
+    if updated.phase is Phase.FAILED or held or reason in NEEDS_A_PERSON:
         return True
     at_rest = updated.phase is Phase.SERVING and after.attempt is None
     return at_rest and not facts.wanted_serves and facts.rejection is not None

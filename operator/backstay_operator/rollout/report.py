@@ -142,7 +142,7 @@ def _degraded(facts: Facts, updated: ModelDeploymentStatus, reason: Reason) -> W
     active, returning = updated.active, updated.returning
     if updated.degraded is not None and active is not None and updated.degraded.revision == active.revision:
         return Wanted("Degraded", "True", Reason.DEGRADED, updated.degraded.message)
-    if updated.phase is Phase.HELD and reason in TROUBLED:
+    if updated.phase is Phase.HELD and reason in kstatus.TROUBLED:
         return Wanted("Degraded", "True", reason, updated.message)
     if returning is None or (active is not None and active.revision == returning.to):
         return Wanted("Degraded", "False", Reason.AT_REST if updated.attempt is None else reason, "")
@@ -150,10 +150,6 @@ def _degraded(facts: Facts, updated: ModelDeploymentStatus, reason: Reason) -> W
         said = f"revision {returning.to} could not be brought up again; what serves stays: {returning.message}"
         return Wanted("Degraded", "True", Reason.NO_PREVIOUS, said[:MAX_MESSAGE])
     return Wanted("Degraded", "True", Reason.RETURNING, returning.message)
-
-
-TROUBLED = (Reason.NO_PREVIOUS, Reason.SHARED_CAUSE, Reason.BREACH, Reason.ALERT, Reason.POD_OUTLIER)
-"""Reasons of a hold that say something against the revision that serves."""
 
 
 def _metrics(facts: Facts) -> Wanted | None:

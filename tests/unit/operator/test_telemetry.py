@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from backstay_contract.evidence import MetricVerdict, VerdictKind
 from backstay_contract.metric import MetricName
-from backstay_contract.status import Attempt, Colour, Condition, ModelDeploymentStatus, Phase
+from backstay_contract.status import Attempt, Colour, Condition, Degraded, ModelDeploymentStatus, Phase, Side
 from backstay_operator import kinds, logs
 from backstay_operator.queue import Key
 from backstay_operator.telemetry import Telemetry
@@ -144,3 +144,14 @@ def test_a_trace_is_part_of_its_json_line() -> None:
     body = json.loads(logs.JsonFormatter().format(record))
     assert "ValueError: broken" in body["trace"]
     assert "\n" not in logs.JsonFormatter().format(record)
+
+
+@pytest.mark.parametrize(("revision", "shown"), [("r", 1), ("another", 0)])
+def test_degraded_mode_is_shown_while_it_is_the_active_revisions(revision: str, shown: int) -> None:
+    telemetry = Telemetry()
+    active = Side(colour=Colour.BLUE, version="1", digest="ab" * 32, revision=revision)
+    degraded = Degraded(revision="r", reason="Breach", since=NOON)
+    telemetry.show(KEY, ModelDeploymentStatus(), ModelDeploymentStatus(active=active, degraded=degraded))
+    assert value(telemetry, "backstay_degraded", namespace="prod", name="chat") == shown
+    telemetry.forget(KEY)
+    assert value(telemetry, "backstay_degraded", namespace="prod", name="chat") is None

@@ -1,15 +1,18 @@
 """Whatever people, pods and metrics do: what always holds of the machine."""
 
+from typing import Any
+
 from backstay_contract.reasons import Reason
-from backstay_contract.status import MAX_HISTORY, MAX_REJECTED, Colour, Phase
-from backstay_operator.rollout.observation import PodFailure
+from backstay_contract.status import MAX_HISTORY, MAX_REJECTED, Colour, ModelDeploymentStatus, Phase
+from backstay_operator.rollout.observation import FiringAlert, PodFailure
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from .world import World
+from .world import World, digest
 
 LETTERS = st.sampled_from("abcd")
+WATCH = {"intervalSeconds": 1, "roundSeconds": 30}
 
 
 class AnyDay(RuleBasedStateMachine):
@@ -19,12 +22,13 @@ class AnyDay(RuleBasedStateMachine):
     def begin(self) -> None:
         self.world = World()
         self.token = ""
+        self.rollback: dict[str, Any] = {"watch": WATCH}
         self.asked_for: set[tuple[str, str]] = set()
         self.ask("a", 1)
 
     @rule(letter=LETTERS, replicas=st.integers(0, 3))
     def ask(self, letter: str, replicas: int) -> None:
-        self.world.ask(letter, replicas=replicas, rollout={"retryToken": self.token})
+        self.world.ask(letter, replicas=replicas, rollout={"retryToken": self.token}, rollback=self.rollback)
 
     @rule(token=st.sampled_from("123"))
     def retry(self, token: str) -> None:
@@ -63,6 +67,42 @@ class AnyDay(RuleBasedStateMachine):
     @rule(slots=st.none() | st.integers(0, 6), listed=st.booleans())
     def change_nodes(self, slots: int | None, listed: bool) -> None:
         self.world.slots, self.world.nodes_may_be_listed = slots, listed
+
+    @rule(
+        rules=st.lists(
+            st.fixed_dictionaries(
+                {
+                    "on": st.sampled_from(["p99LatencyMs", "Alert", "HardwareMismatch"]),
+                    "do": st.sampled_from(["Rollback", "Degrade", "Hold"]),
+                    "to": st.sampled_from(["Previous", "LastVerified"]),
+                    "mode": st.sampled_from(["Normal", "Degraded"]),
+                }
+            ),
+            max_size=2,
+        ),
+        after=st.sampled_from(["Rollback", "Rollback", "Degrade", "Hold", "Ignore"]),
+        letter=LETTERS,
+    )
+    def change_the_tree(self, rules: list[dict[str, str]], after: str, letter: str) -> None:
+        self.rollback = {"rules": rules, "afterVerified": after, "watch": WATCH}
+        self.ask(letter, 1)
+
+    @rule(letter=LETTERS, fires=st.booleans(), kept_alive=st.sampled_from([0.0, 0.2]))
+    def alert(self, letter: str, fires: bool, kept_alive: float) -> None:
+        told = FiringAlert("f1", "Bad", digest(letter), "answers are rude", self.world.now)
+        self.world.alerts, self.world.kept_alive = (told,) if fires else (), kept_alive
+
+    @rule()
+    def restart(self) -> None:
+        self.world.restart()
+
+    @rule(colour=st.sampled_from(list(Colour)))
+    def delete_deployment_by_hand(self, colour: Colour) -> None:
+        self.world.deployments.pop(colour, None)
+
+    @rule()
+    def wipe_status(self) -> None:
+        self.world.status = ModelDeploymentStatus()
 
     @rule(colour=st.sampled_from(list(Colour)))
     def change_selector_by_hand(self, colour: Colour) -> None:
@@ -105,6 +145,14 @@ class AnyDay(RuleBasedStateMachine):
         assert (ready == "True") == (status.ready_replicas > 0)
 
     @invariant()
+    def no_flip_goes_to_a_colour_without_ready_pods(self) -> None:
+        assert all(ready > 0 for ready in self.world.flipped_to)
+
+    @invariant()
+    def no_soak_stays_on_dead_pods_beside_living_ones(self) -> None:
+        assert self.world.stranded == 0
+
+    @invariant()
     def memory_is_bounded(self) -> None:
         assert len(self.world.status.rejected) <= MAX_REJECTED
         assert len(self.world.status.history) <= MAX_HISTORY
@@ -115,13 +163,13 @@ class AnyDay(RuleBasedStateMachine):
             return
         world = self.world
         world.metrics_answer, world.room, world.requests_per_second = True, True, 200
-        world.slots, world.nodes_may_be_listed = None, True
+        world.slots, world.nodes_may_be_listed, world.alerts, world.kept_alive = None, True, (), 0.0
         world.spec = world.spec.with_(rollout=world.spec.rollout.with_(paused=False, rollback_to="", abort=""))
         for letter in "abcd":
             model = world.model(letter)
             model.slow, model.seconds_to_ready, model.failure, model.smoke = 0.0, 0.5, None, "passes"
         world.run(240)
-        if (world.status.phase, world.status.reason) == (Phase.HELD, Reason.NO_PREVIOUS):
+        if world.status.phase is Phase.HELD:
             # A breach stays proven, however good the model has become since: only another revision ends such a hold.
             world.ask("e")
             world.run(240)
@@ -129,6 +177,10 @@ class AnyDay(RuleBasedStateMachine):
         assert len(up) <= 1
         assert world.status.phase in (Phase.SERVING, Phase.FAILED), world.status.message
         assert world.passes[-1].look_again is None
+        assert world.status.returning is None or world.live_digest() != world.status.returning.to
+        before = world.writes
+        world.run(60)
+        assert world.writes == before, "something is written at rest"
 
 
 TestAnyDay = AnyDay.TestCase

@@ -132,6 +132,9 @@ class World:
     passes: list[Decision] = field(default_factory=list)
     selectors: list[Colour | None] = field(default_factory=list)
     ready_behind_service: list[int] = field(default_factory=list)
+    flipped_to: list[int] = field(default_factory=list)
+    """Ready pods of the colour that each flip went to."""
+    stranded: int = 0
     names: int = 0
     watch: WatchRound | None = None
     watched_at: datetime | None = None
@@ -199,8 +202,10 @@ class World:
     # --- one pass --------------------------------------------------------------------------------------------
 
     def turn(self) -> Decision:
-        decision = decide(self.spec, self.status, self.observe(), self.now, generation=1)
+        seen = self.observe()
+        decision = decide(self.spec, self.status, seen, self.now, generation=1)
         self.passes.append(decision)
+        self._take_note(seen, decision)
         self.watch = decision.watch
         for colour, plan in decision.colours.items():
             self._carry_out(colour, plan)
@@ -223,6 +228,17 @@ class World:
             0 if self.selector is None else sum(p.ready for p in self._pods(self.selector))
         )
         return decision
+
+    def _take_note(self, seen: Observation, decision: Decision) -> None:
+        """What must never be: a flip to nobody, and a soak that stays on dead pods beside living ones."""
+        if decision.flip is not None:
+            self.flipped_to.append(seen.colours[decision.flip.record.to].ready)
+        attempt = self.status.attempt
+        if attempt is None or attempt.ended_at is not None or attempt.switched_at is None:
+            return
+        here, there = seen.colours[attempt.colour], seen.colours[attempt.colour.other]
+        dead = seen.flip is not None and seen.flip.to is here.colour and here.ready == 0 and there.ready > 0
+        self.stranded += dead and decision.selector is here.colour
 
     def _written(self) -> None:
         self.writes += 1
