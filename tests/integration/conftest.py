@@ -16,6 +16,7 @@ from backstay_cluster import programs
 from backstay_cluster.control_plane import ControlPlane
 
 from tests.integration.harness.api import Access, read_access
+from tests.integration.harness.definitions import wait_until_established
 from tests.integration.harness.fake_kubelet import FakeKubelet
 from tests.integration.harness.operator_process import RBAC, OperatorProcess
 
@@ -32,9 +33,9 @@ def control_plane() -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def crd(control_plane: ControlPlane) -> str:
     """The committed CRD, established. Returns its name."""
-    name = control_plane.kubectl("apply", f"--filename={CRD_FILE}", "--output=name").strip()
-    control_plane.kubectl("wait", "--for=condition=Established", name, "--timeout=30s")
-    return name.partition("/")[2]
+    name = control_plane.kubectl("apply", f"--filename={CRD_FILE}", "--output=name").strip().partition("/")[2]
+    wait_until_established(control_plane, name)
+    return name
 
 
 @pytest.fixture

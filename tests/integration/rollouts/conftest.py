@@ -9,6 +9,7 @@ from backstay_cluster.control_plane import ControlPlane
 
 from tests.integration.harness import monitoring
 from tests.integration.harness.api import Access
+from tests.integration.harness.definitions import wait_until_established
 from tests.integration.harness.fake_kubelet import FakeKubelet
 from tests.integration.harness.operator_process import OperatorProcess
 from tests.integration.harness.story import Story
@@ -40,7 +41,7 @@ def equipped_operator(
     kinds = ("PodMonitor", "PrometheusRule")
     for kind in kinds:
         control_plane.kubectl("apply", "--filename=-", text=json.dumps(monitoring.definition(kind)))
-        control_plane.kubectl("wait", "--for=condition=Established", f"crd/{monitoring.name(kind)}", "--timeout=30s")
+        wait_until_established(control_plane, monitoring.name(kind))
     env = {"BACKSTAY_COMPANIONS": json.dumps(COMPANIONS)}
     process = OperatorProcess(control_plane, operator_kubeconfig, tmp_path_factory.mktemp("equipped"), env)
     process.start()
