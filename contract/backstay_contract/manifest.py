@@ -106,7 +106,7 @@ def recorded_perplexity(items: Sequence[EvaluationItem]) -> float | None:
 class Architecture(Document):
     """What the runtime must be able to run."""
 
-    family: Literal["llama"]
+    family: Literal["llama", "qwen2", "qwen3", "bert"]
     parameters: Annotated[int, Field(ge=1)] | None = None
     dtype: Literal["float32", "float16", "bfloat16"] = "float32"
     """Type of the stored weights."""

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from backstay_contract.names import Env  # noqa: E402
 
 from tests.goldens.checks import Asker, Check  # noqa: E402
 from tests.goldens.compare import DifferentError, NotComparableError, Tolerance  # noqa: E402
+from tests.goldens.embeddings import EmbeddingAsker, fetched  # noqa: E402
 
 START_SECONDS = 300.0
 CHECK_SECONDS = 300.0
@@ -45,13 +46,17 @@ def main() -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="show passed checks too")
     arguments = parser.parse_args()
     files = [(path.name, json.loads(path.read_bytes())) for path in sorted(arguments.goldens.glob("*.json"))]
-    goldens = [(name, golden) for name, golden in files if golden.get("kind") == "completions"]
-    if not goldens:
-        print(f"{arguments.goldens} holds no reference file of kind 'completions'", file=sys.stderr)
+    kinds = [kind for kind in FOLDERS if any(golden.get("kind") == kind for _, golden in files)]
+    if not kinds or (arguments.url and len(kinds) > 1):
+        wanted = " or ".join(FOLDERS)
+        print(f"{arguments.goldens} must hold reference files of kind {wanted}; with --url, of one", file=sys.stderr)
         return 2
+    count: Counter[str] = Counter()
     try:
-        with serving(arguments.url) as url:
-            count = asyncio.run(replay(url, goldens, arguments.parallel, verbose=arguments.verbose))
+        for kind in kinds:
+            goldens = [(name, golden) for name, golden in files if golden.get("kind") == kind]
+            with serving(arguments.url, FOLDERS[kind]) as url:
+                count += asyncio.run(replay(url, goldens, arguments.parallel, verbose=arguments.verbose))
     except (ConvertError, RuntimeError) as why:
         print(why, file=sys.stderr)
         return 2
@@ -69,13 +74,17 @@ def converted() -> Path:
     return folder
 
 
+FOLDERS = {"completions": converted, "embeddings": fetched}
+"""What each kind of reference file is about."""
+
+
 @contextlib.contextmanager
-def serving(url: str | None) -> Iterator[str]:
-    """The URL of a server; one that is started here ends with the block."""
+def serving(url: str | None, model: Callable[[], Path] = converted) -> Iterator[str]:
+    """The URL of a server; one that is started here, on the folder of `model`, ends with the block."""
     if url is not None:
         yield url.rstrip("/").removesuffix("/v1")
         return
-    folder, port, control = converted(), free_port(), free_port()
+    folder, port, control = model(), free_port(), free_port()
     with tempfile.TemporaryDirectory() as place:
         environment = {
             **os.environ,
@@ -123,8 +132,12 @@ async def replay(url: str, goldens: list[tuple[str, Any]], parallel: int, *, ver
     count: Counter[str] = Counter()
     async with httpx.AsyncClient(base_url=url, timeout=CHECK_SECONDS) as client:
         for name, golden in goldens:
-            asker = Asker(client, golden, Tolerance())
-            async for check, result, said in _made(list(asker.checks()), parallel):
+            checks = (
+                Asker(client, golden, Tolerance()).checks()
+                if golden["kind"] == "completions"
+                else EmbeddingAsker(client, golden).checks()
+            )
+            async for check, result, said in _made(list(checks), parallel):
                 count[result] += 1
                 if verbose or result != "passed":
                     print(f"{result:<8}{name} {check.name}{': ' + said if said else ''}", flush=True)
