@@ -2,8 +2,8 @@
 
 Two pools work on the files in the manifest's order. The first fetches pieces, writes them and hands them on in memory;
 the second takes a file each and hashes its pieces in order, so that no byte is read twice. How many pieces may be on
-their way or wait is bounded. A piece gets its place in that bound before a later one: else all places could be taken by
-pieces that wait for one without a place.
+their way or wait is bounded by the buffers. A piece gets its buffer before a later one: else all of them could be taken
+by pieces that wait for one without.
 """
 
 import os
@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from threading import Semaphore
 from typing import TypeVar
 
 from backstay_contract.manifest import MAX_BYTES, Manifest, ModelFile
 from backstay_contract.names import MANIFEST_FILE
 from backstay_contract.termination import GaveUp
 
+from backstay_runtime.pull.buffers import Buffers
 from backstay_runtime.pull.errors import ObjectChangedError, PullError, TransientError, mismatch
 from backstay_runtime.pull.extents import Interval
-from backstay_runtime.pull.filefetch import Chunks, FileFetch, Stop, StoppedError
+from backstay_runtime.pull.filefetch import FileFetch, Piece, Stop, StoppedError
 from backstay_runtime.pull.hashing import FileHash
 from backstay_runtime.pull.log import Log
 from backstay_runtime.pull.partial import Partial
@@ -46,9 +46,9 @@ class Options:
     """Ranges fetched at the same time."""
     hashers: int = 4
     """Files hashed at the same time."""
-    piece_bytes: int = 16 * MIB
+    piece_bytes: int = 8 * MIB
     """Of one request. Servers answer long ranges more cheaply, and each piece is in memory until it is hashed."""
-    pieces: int = 8
+    pieces: int = 6
     """Pieces in memory at the same time."""
     record_bytes: int = 4 * MIB
     """At most so much of each request is fetched again after a kill."""
@@ -62,7 +62,7 @@ class Download:
         self._storage, self._partial = storage, partial
         self._options, self._progress, self._log = options, progress, log
         self._stop = Stop()
-        self._places = Semaphore(options.pieces)
+        self._buffers = Buffers(options.pieces, options.piece_bytes)
 
     def manifest(self) -> bytes:
         """The first MAX_BYTES + 1 bytes of manifest.json, unchecked. Raises PullError."""
@@ -122,22 +122,17 @@ class Download:
             for fetch in fetches:
                 hashing.submit(self._guarded, self._hash, fetch)
                 for piece in fetch.pieces(self._options.piece_bytes):
-                    if not self._place_for_a_piece():
+                    buffer = self._buffers.take(self._stop)
+                    if buffer is None:
                         break
-                    getting.submit(self._guarded, self._get, fetch, piece)
+                    getting.submit(self._guarded, self._get, fetch, piece, buffer)
         self._raise_first_error()
 
-    def _place_for_a_piece(self) -> bool:
-        while not self._stop():
-            if self._places.acquire(timeout=0.2):
-                return True
-        return False
-
-    def _get(self, fetch: FileFetch, piece: Interval) -> None:
+    def _get(self, fetch: FileFetch, piece: Interval, buffer: bytearray) -> None:
         """Fetches one piece and hands it on to be hashed; what arrived before a failure is kept on disk."""
         path = self._partial.model / fetch.file.path
         descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        cursor, retries = Cursor(piece.start), self._retries()
+        cursor, retries = Cursor(piece.start, buffer, piece.start), self._retries()
         handed_on = False
         try:
             while cursor.at < piece.end:
@@ -148,14 +143,14 @@ class Download:
                     if cursor.at - began >= MIB:
                         retries.progressed()
                     retries.failed(error)
-            handed_on = fetch.arrived(piece.start, cursor.chunks)
+            handed_on = fetch.arrived(piece.start, Piece(buffer, piece.end - piece.start))
         except ObjectChangedError:
             self._log("object replaced while it was read", level="warning", path=fetch.file.path)
             fetch.replaced()
         finally:
             os.close(descriptor)
             if not handed_on:
-                self._places.release()
+                self._buffers.give(buffer)
 
     def _stream(self, fetch: FileFetch, descriptor: int, cursor: "Cursor", end: int) -> None:
         """One request's bytes to disk, from the cursor on."""
@@ -166,8 +161,7 @@ class Download:
                     if self._stop() or fetch.changed:
                         raise StoppedError
                     _write_all(descriptor, data, cursor.at)
-                    cursor.at += len(data)
-                    cursor.chunks.append(data)
+                    cursor.keep(data)
                     self._progress.fetched(len(data))
                     if cursor.at - recorded >= self._options.record_bytes:
                         self._partial.record(fetch.file.path, fetch.facts.etag, recorded, cursor.at)
@@ -187,15 +181,14 @@ class Download:
                     if hashed.at == before:
                         break  # shorter on disk than recorded: the digest will say so
                     continue
-                chunks = fetch.take(before, self._stop)
-                for data in chunks:
-                    hashed.add(data)
-                self._places.release()
+                piece = fetch.take(before, self._stop)
+                hashed.add(memoryview(piece.buffer)[: piece.length])
+                self._buffers.give(piece.buffer)
             self._compare(fetch, hashed.digest())
         finally:
             hashed.close()
-            for _ in range(fetch.close()):
-                self._places.release()
+            for piece in fetch.close():
+                self._buffers.give(piece.buffer)
 
     def _compare(self, fetch: FileFetch, actual: str) -> None:
         file = fetch.file
@@ -231,7 +224,15 @@ class Cursor:
     """How far a piece has come, known also after a failure."""
 
     at: int
-    chunks: Chunks = field(default_factory=list)
+    buffer: bytearray
+    start: int
+    """Where the buffer begins."""
+
+    def keep(self, data: bytes) -> None:
+        """The next bytes are written, and kept to be hashed."""
+        place = self.at - self.start
+        self.buffer[place : place + len(data)] = data
+        self.at += len(data)
 
 
 def _write_all(descriptor: int, data: bytes, at: int) -> None:

@@ -1,14 +1,19 @@
 """One file on its way: what is on disk from an earlier try, and the pieces that come."""
 
 import threading
+from typing import NamedTuple
 
 from backstay_contract.manifest import ModelFile
 
 from backstay_runtime.pull.extents import Extents, Interval, pieces
 from backstay_runtime.pull.storage import Facts
 
-Chunks = list[bytes]
-"""A piece's bytes in order, as they came."""
+
+class Piece(NamedTuple):
+    """A piece's bytes: the first `length` of a buffer."""
+
+    buffer: bytearray
+    length: int
 
 
 class StoppedError(Exception):
@@ -47,7 +52,7 @@ class FileFetch:
         self.whole = False
         """All bytes are there and their digest is the manifest's."""
         self._on_disk = have
-        self._arrived: dict[int, Chunks] = {}
+        self._arrived: dict[int, Piece] = {}
         self._changed = self._closed = False
         self._condition = threading.Condition()
 
@@ -64,12 +69,12 @@ class FileFetch:
         """The end of the bytes from `at` on that an earlier process wrote; `at` itself where there are none."""
         return next((end for start, end in self._on_disk if start <= at < end), at)
 
-    def arrived(self, start: int, chunks: Chunks) -> bool:
+    def arrived(self, start: int, piece: Piece) -> bool:
         """A piece is there. False when nobody waits for it any more."""
         with self._condition:
             if self._closed:
                 return False
-            self._arrived[start] = chunks
+            self._arrived[start] = piece
             self._condition.notify_all()
             return True
 
@@ -79,7 +84,7 @@ class FileFetch:
             self._changed = True
             self._condition.notify_all()
 
-    def take(self, start: int, stop: Stop) -> Chunks:
+    def take(self, start: int, stop: Stop) -> Piece:
         """The piece that begins at `start`, as soon as it is there. Raises StoppedError when it will not come."""
         with self._condition:
             while start not in self._arrived:
@@ -88,10 +93,10 @@ class FileFetch:
                 self._condition.wait(0.2)  # the stop has no way to notify
             return self._arrived.pop(start)
 
-    def close(self) -> int:
-        """Nobody waits any more: the number of pieces that were there in vain."""
+    def close(self) -> list[Piece]:
+        """Nobody waits any more: the pieces that were there in vain."""
         with self._condition:
             self._closed = True
-            vain = len(self._arrived)
+            vain = list(self._arrived.values())
             self._arrived.clear()
             return vain

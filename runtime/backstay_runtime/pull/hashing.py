@@ -28,7 +28,7 @@ class FileHash:
             self._hash.update(self._buffer[:count])
             self.at += count
 
-    def add(self, data: bytes) -> None:
+    def add(self, data: memoryview) -> None:
         """Hashes the next bytes, which are at hand already."""
         self._hash.update(data)
         self.at += len(data)
