@@ -23,7 +23,8 @@ def derive(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, observation
     facts = Facts(spec, status, observation, now, asked, aim, wanted, active, attempt, None)
     if attempt is None:
         return _watched(facts)
-    return _judged(facts, _paused(_with_limits(attempt, observation), is_paused(spec, asked, wanted), now))
+    attempt = _with_recipe(_with_limits(attempt, observation), wanted)
+    return _judged(facts, _paused(attempt, is_paused(spec, asked, wanted), now))
 
 
 def _with_limits(attempt: Attempt, seen: Observation) -> Attempt:
@@ -31,6 +32,13 @@ def _with_limits(attempt: Attempt, seen: Observation) -> Attempt:
     if attempt.switched_at is None or attempt.limits or not seen.limits_known:
         return attempt
     return attempt.with_(limits=judging.request_limits(seen.limits))
+
+
+def _with_recipe(attempt: Attempt, wanted: Wanted) -> Attempt:
+    """What the spec says now of the attempt's revision: an address may have moved since it began."""
+    if attempt.revision != wanted.revision or attempt.recipe == wanted.recipe:
+        return attempt
+    return attempt.with_(recipe=wanted.recipe)
 
 
 def _judged(facts: Facts, attempt: Attempt) -> Facts:

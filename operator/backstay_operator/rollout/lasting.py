@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from backstay_contract.evidence import MetricVerdict, VerdictKind
-from backstay_contract.status import Attempt, Degraded, ModelDeploymentStatus, Returning
+from backstay_contract.status import Attempt, Degraded, HistoryEntry, ModelDeploymentStatus, Returning
 
 from backstay_operator.rollout import history
 from backstay_operator.rollout.facts import Facts
@@ -21,9 +21,21 @@ def changes(facts: Facts, made: dict[str, Any], after: After) -> dict[str, Any]:
         "returning": _returning(facts, updated, after),
         "degraded": _degraded(facts, updated, after),
     }
+    kept["history"] = _recipes(facts, updated)
     if facts.attempt is None and after.attempt is None and facts.verdict is not None:
         kept["verdicts"] = at_rest(updated.verdicts, facts.verdict.metrics)
     return kept
+
+
+def _recipes(facts: Facts, updated: ModelDeploymentStatus) -> tuple[HistoryEntry, ...]:
+    """The history, with what the spec says now of the revision that it asks for: an address may have moved since."""
+    wanted = facts.wanted
+    return tuple(
+        entry.with_(recipe=wanted.recipe)
+        if entry.revision == wanted.revision and entry.recipe != wanted.recipe
+        else entry
+        for entry in updated.history
+    )
 
 
 def _returning(facts: Facts, updated: ModelDeploymentStatus, after: After) -> Returning | None:

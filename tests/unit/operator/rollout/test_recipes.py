@@ -92,3 +92,39 @@ def test_a_deployment_deleted_in_its_soak_is_built_again_where_nothing_can_be_go
     world.run(5)
     assert world.deployments[Colour.BLUE].wanted == before.wanted
     assert world.ready_behind_service[-1] == 1
+
+
+def moved(world: World, endpoint: str) -> None:
+    """The spec names another address of the same storage."""
+    model = world.spec.model
+    world.spec = world.spec.with_(model=model.with_(storage=model.storage.with_(endpoint=endpoint)))
+
+
+def remembered(world: World) -> list[str]:
+    recipes = [entry.recipe for entry in world.status.history]
+    return [recipe.model.storage.endpoint for recipe in recipes if recipe is not None]
+
+
+def test_an_address_that_moves_is_remembered_for_what_serves_with_one_write() -> None:
+    world = serving("a")
+    moved(world, "http://minio.other.svc:9000")
+    before, pods = world.writes, dict(world.deployments)
+    world.run(20)
+    assert (remembered(world), world.writes, world.deployments) == (["http://minio.other.svc:9000"], before + 1, pods)
+
+
+def test_an_address_that_moves_in_the_attempt_goes_into_the_history() -> None:
+    world = serving("a")
+    world.ask("b")
+    world.until(Phase.SOAKING)
+    moved(world, "http://minio.other.svc:9000")
+    world.run(30)
+    assert remembered(world) == ["http://minio.minio.svc:9000", "http://minio.other.svc:9000"]
+
+
+def test_an_entry_of_an_older_version_gets_its_recipe_while_its_revision_serves() -> None:
+    world = serving("a")
+    world.status = world.status.with_(history=tuple(h.with_(recipe=None, limits=()) for h in world.status.history))
+    world.run(60)
+    assert remembered(world) == ["http://minio.minio.svc:9000"]
+    assert world.watch is not None
