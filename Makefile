@@ -134,6 +134,10 @@ bench-judge: $(READY) ## Measure the judge beside simpler ones: false alarms and
 	uv sync --locked --all-packages --inexact --group bench
 	$(RUN) python -m benchmarks.judge
 
+.PHONY: bench-scale
+bench-scale: programs ## Measure what a thousand resources cost the operator, and how quickly another takes over
+	$(RUN) python -m benchmarks.scale
+
 .PHONY: bench-rollout
 bench-rollout: programs ## Measure how quickly a rollout goes back, and what clients lose in fifty flips on a real node
 	$(RUN) python -m benchmarks.rollout
