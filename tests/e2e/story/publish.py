@@ -36,7 +36,7 @@ def push(
     options = [f"--name={model}", f"--version={version}", "--create-bucket", "--output=json"]
     for metric, value in baselines.items():
         options += [f"--baseline={metric}={value:g}", f"--tolerance={metric}={settings.TOLERANCE:g}"]
-    said: Json = json.loads(_backstay(place, "push", str(folder), uri, *options))
+    said: Json = json.loads(backstay(place, "push", str(folder), uri, *options))
     return Pushed(version, uri, _prefixed(said["digest"]), sum(file["size"] for file in said["manifest"]["files"]))
 
 
@@ -50,7 +50,7 @@ def render(place: Place, pushed: Pushed, name: str = settings.RESOURCE) -> Json:
         f"--storage-endpoint={settings.STORAGE}",
         f"--secret={settings.READER}",
     )
-    rendered: Json = yaml.safe_load(_backstay(place, "render", pushed.uri, *options))
+    rendered: Json = yaml.safe_load(backstay(place, "render", pushed.uri, *options))
     return rendered
 
 
@@ -64,7 +64,8 @@ def _prefixed(digest: str) -> str:
     return digest if digest.startswith("sha256:") else f"sha256:{digest}"
 
 
-def _backstay(place: Place, *arguments: str) -> str:
+def backstay(place: Place, *arguments: str) -> str:
+    """What a command printed, run where the storage and the Services are reached. Raises DemoError."""
     with place.storage() as storage:
         command = storage.wrap([BACKSTAY, *arguments, f"--endpoint={storage.endpoint}"])
         environment = dict(storage.environment)
