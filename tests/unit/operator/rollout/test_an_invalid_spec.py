@@ -25,6 +25,7 @@ def spoil(world: World, known: bool) -> ModelDeploymentSpec:
     return spec
 
 
+@pytest.mark.case("T10")
 @KNOWN
 def test_a_breach_still_goes_back_and_rejects(known: bool) -> None:
     world = soaking()

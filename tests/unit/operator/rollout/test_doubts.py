@@ -18,6 +18,7 @@ def outlier(**soak: object) -> World:
     return world
 
 
+@pytest.mark.case("R51")
 def test_one_bad_pod_of_two_is_not_promoted_silently() -> None:
     world = outlier(onInsufficientData="Promote").run(30)
     assert (world.status.phase, world.status.reason) == (Phase.HELD, Reason.POD_OUTLIER)
@@ -66,6 +67,7 @@ def half_there(ready: int) -> World:
     return world.run(15)
 
 
+@pytest.mark.case("S09", "R1")
 @pytest.mark.parametrize(("ready", "serves"), [(4, "a"), (3, "a"), (2, "a"), (1, "b"), (0, "b")])
 def test_a_breach_stays_on_the_side_with_more_ready_pods_where_the_previous_one_is_unhealthy(
     ready: int, serves: str

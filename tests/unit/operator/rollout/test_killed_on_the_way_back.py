@@ -122,6 +122,7 @@ def ending(world: World) -> tuple[object, ...]:
     )
 
 
+@pytest.mark.case("S07")
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_each_way_killed_at_each_write_ends_as_the_undisturbed_one(name: str) -> None:
     begin = SCENARIOS[name]()

@@ -36,6 +36,7 @@ def degraded_there() -> World:
     return breaching(do="Rollback", to="Previous", mode="Degraded").until(Phase.SERVING)
 
 
+@pytest.mark.case("S22")
 def test_a_breach_may_go_back_to_the_previous_revision_in_degraded_mode() -> None:
     world = degraded_there()
     assert world.live_digest() == digest("a")
@@ -52,6 +53,7 @@ def test_the_pass_that_flips_back_already_tells_the_pods_to_cut_their_answers() 
     assert back.colours[Colour.BLUE].mode == Mode.DEGRADED
 
 
+@pytest.mark.case("S23")
 def test_degraded_mode_is_told_again_to_pods_that_were_replaced_and_after_a_restart() -> None:
     world = degraded_there()
     world.restart()
@@ -214,6 +216,7 @@ def further_back() -> World:
     return world.until(Phase.ROLLING_BACK)
 
 
+@pytest.mark.case("S22")
 def test_last_verified_flips_to_the_warm_previous_at_once_and_goes_on_to_the_last_verified() -> None:
     world = further_back()
     assert world.live_digest() == digest("b")
@@ -296,6 +299,7 @@ def test_with_the_previous_colour_gone_a_breach_takes_the_slow_way_back() -> Non
     assert world.passes[-1].colours[Colour.BLUE].mode == Mode.DEGRADED
 
 
+@pytest.mark.case("S23")
 def test_what_passes_with_cut_answers_in_its_soak_has_yet_to_pass_with_whole_ones() -> None:
     world = breaching(do="Rollback", mode="Degraded")
     del world.deployments[Colour.BLUE]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from backstay_contract.evidence import MetricEvidence, VerdictKind
 from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
@@ -23,6 +24,7 @@ def soaking(**changes: Any) -> World:
     return world.until(Phase.SOAKING)
 
 
+@pytest.mark.case("S10")
 def test_a_metric_that_both_colours_breach_at_once_holds_with_one_event_and_no_flip() -> None:
     world = soaking()
     world.model("a").slow = 0.5

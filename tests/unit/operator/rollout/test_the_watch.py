@@ -96,6 +96,7 @@ def test_a_blind_watch_is_told_after_a_while_and_again_when_it_sees() -> None:
 # --- a breach --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("S12")
 def test_a_breach_after_the_soak_brings_the_revision_before_up_again_and_flips_when_it_is_ready() -> None:
     world = second()
     world.model("b").slow = 0.5
@@ -213,6 +214,7 @@ def test_after_verified_says_what_a_breach_leads_to(after: str, phase: Phase, re
     assert condition(world, "Verified")[0] == ("True" if after == "Ignore" else "False")
 
 
+@pytest.mark.case("S23")
 def test_degrade_after_the_soak_ends_with_a_pass_and_verifies_nothing() -> None:
     world = second(afterVerified="Degrade")
     world.model("b").slow = 0.5
@@ -270,6 +272,7 @@ def test_a_verdict_at_rest_is_written_when_its_kind_changes_and_not_with_each_lo
 # --- alerts ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.case("S24")
 def test_an_alert_for_the_digest_that_serves_goes_back_and_does_not_act_twice() -> None:
     world = second()
     world.alerts = (alert(world, "b"),)
@@ -290,6 +293,7 @@ def test_an_alert_in_the_soak_flips_back() -> None:
     assert (world.live_digest(), world.status.rejected[0].reason) == (digest("a"), Reason.ALERT)
 
 
+@pytest.mark.case("S24")
 @pytest.mark.parametrize("letter", ["a", "c"])
 def test_an_alert_for_another_digest_does_nothing(letter: str) -> None:
     world = second()

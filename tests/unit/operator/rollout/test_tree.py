@@ -1,5 +1,6 @@
 """The decision tree of the way back: the rules' order, and what no rule speaks of."""
 
+import pytest
 from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
 from backstay_contract.resource import parse_spec
@@ -92,6 +93,7 @@ def default(*triggers: Trigger) -> tuple[Action, Target, ModeThere]:
     return said.do, said.to, said.mode
 
 
+@pytest.mark.case("S22")
 def test_the_default_tree_is_the_documented_one() -> None:
     back, previous = Action.ROLLBACK, Target.PREVIOUS
     assert default(Trigger.HARDWARE_MISMATCH) == (back, previous, ModeThere.NORMAL)
