@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from backstay_contract.manifest import EvaluationItem
 from backstay_contract.termination import GaveUp
 
 from backstay_runtime import machine
-from backstay_runtime.api.service import Loaded
+from backstay_runtime.api.service import Loaded, nothing
 from backstay_runtime.engine import Engine
 from backstay_runtime.evaluation.evaluator import Evaluator
 from backstay_runtime.evaluation.texts import tokenize
@@ -20,8 +20,8 @@ from backstay_runtime.kv.blocks import PROBE_BLOCK, RESERVED_BLOCKS, BlockPool
 from backstay_runtime.loop import EngineLoop
 from backstay_runtime.model.config import LlamaConfig
 from backstay_runtime.model.errors import ModelError
-from backstay_runtime.model.linear import Dtype
-from backstay_runtime.model.load import load_llama, read_config
+from backstay_runtime.model.linear import Dtype, Quantization
+from backstay_runtime.model.load import load_llama, read_config, weight_bytes
 from backstay_runtime.runner import Runner
 from backstay_runtime.schedule.admission import Admission
 from backstay_runtime.schedule.batching import Batching
@@ -63,6 +63,8 @@ class Model:
     template: ChatTemplate | None
     vocabulary: int
     evaluator: Evaluator | None = None
+    close: Callable[[], None] = nothing
+    """Ends what it holds beside its thread."""
 
 
 def plan_sizes(
@@ -86,6 +88,13 @@ def plan_sizes(
         )
     most = max_num_seqs * -(-wanted // BLOCK_SIZE)
     return Sizes(wanted, max_num_seqs, queue_length, min(most, affordable) + RESERVED_BLOCKS)
+
+
+def least_bytes(folder: Path, dtype: Dtype) -> int:
+    """Memory that the folder's model needs at least: its weights, and the cache of one short sequence."""
+    config = read_config(folder)
+    weights = weight_bytes(folder, dtype, Quantization.NONE, machine.device())
+    return weights + int((1 + RESERVED_BLOCKS) * BLOCK_SIZE * config.kv_bytes_per_token / _CACHE_SHARE)
 
 
 def load(
@@ -131,7 +140,7 @@ def load(
         batching=batching,
     )
     engine = Engine(runner, scheduler, config.eos, digest)
-    return Model(engine, sizes, tokenizer, template, config.vocabulary, evaluator if evaluation else None)
+    return Model(engine, sizes, tokenizer, template, config.vocabulary, evaluator if evaluation else None, runner.close)
 
 
 def start(model: Model, metrics: Metrics, target_seconds: float | None = None) -> Loaded:
@@ -154,6 +163,7 @@ def start(model: Model, metrics: Metrics, target_seconds: float | None = None) -
         max_model_len=model.sizes.max_model_len,
         created=int(time.time()),
         eos=model.engine.eos,
+        close=model.close,
     )
 
 

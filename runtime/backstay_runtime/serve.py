@@ -13,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
+from backstay_contract import digest as digests
 from backstay_contract import profile, termination
-from backstay_contract.manifest import EvaluationItem
+from backstay_contract.manifest import EvaluationItem, Manifest
+from backstay_contract.metric import MetricName
 from backstay_contract.names import Env
 from backstay_contract.names import Path as PodPath
 from backstay_contract.termination import EXIT_CODES, GaveUp, Termination
@@ -29,9 +31,11 @@ from backstay_runtime.hold import hold
 from backstay_runtime.identity import Identity
 from backstay_runtime.model.bert_load import is_encoder
 from backstay_runtime.model.errors import ModelError
+from backstay_runtime.model.placement import MEMORY_FRACTION
 from backstay_runtime.rpc.server import RpcServer
 from backstay_runtime.server import Ending, listen, make_server, run_servers
 from backstay_runtime.settings import Settings, SettingsError
+from backstay_runtime.swap import Start, Swapper, Ways
 from backstay_runtime.telemetry import logs
 from backstay_runtime.telemetry.metrics import Metrics
 
@@ -100,7 +104,8 @@ async def serve(read: Settings) -> int:
     app = create_app(service)
     rpc = await _listen_for_calls(read, service, app)
     http = make_server(app)
-    control = make_server(guarded(create_control(service, read.control_token_sha256), service))
+    swaps = Swapper(service, _ways(read, runtime_version), runtime_version)
+    control = make_server(guarded(create_control(service, read.control_token_sha256, swaps), service))
     over = asyncio.Event()
     serving = asyncio.ensure_future(run_servers([(http, sockets[0]), (control, sockets[1])], over))
     loading = asyncio.ensure_future(_load(read, service, manifest.evaluation))
@@ -146,6 +151,38 @@ async def _listen_for_calls(read: Settings, service: Service, app: ASGIApp) -> R
         raise GiveUpError(GaveUp.SETTINGS_INVALID, f"{Env.GRPC_PORT} {read.grpc_port}: {why}") from why
     _log.info("listening for gRPC", extra=logs.with_fields(grpc_port=rpc.port))
     return rpc
+
+
+def _ways(read: Settings, runtime_version: str) -> Ways:
+    """Of a hot swap: from the folder of the digest, in which the pull puts it, with this process's own settings."""
+
+    def opened(digest: str) -> tuple[Path, Manifest]:
+        folder = read.folder.parent / digests.hex_of(digest)
+        return folder, open_model(folder, digest)[0]
+
+    def room(folder: Path) -> tuple[int, int]:
+        try:
+            return assemble.least_bytes(folder, read.dtype), int(machine.memory_left() * MEMORY_FRACTION)
+        except ModelError as why:
+            raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
+
+    def load(folder: Path, manifest: Manifest, digest: str) -> Start:
+        model = assemble.load(
+            folder,
+            dtype=read.dtype,
+            max_model_len=read.max_model_len,
+            max_num_seqs=read.max_num_seqs,
+            queue_length=read.queue_length,
+            evaluation=manifest.evaluation,
+            batching=read.batching,
+            digest=digest,
+        )
+        return lambda metrics: assemble.start(model, metrics, read.target_seconds)
+
+    def limits(manifest: Manifest) -> dict[MetricName, float]:
+        return {**manifest.limits(runtime_version), **read.limits}
+
+    return Ways(opened, room, load, limits)
 
 
 async def _load_encoder(read: Settings, service: Service) -> None:

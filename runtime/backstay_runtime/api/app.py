@@ -98,7 +98,7 @@ def _add_probes(app: FastAPI, service: Service, health: Health) -> None:
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(service.metrics.exposition(), headers={"content-type": CONTENT_TYPE})
+        return Response(service.exposition(), headers={"content-type": CONTENT_TYPE})
 
 
 def _record(request: Request) -> Record:

@@ -3,11 +3,12 @@
 import hashlib
 import hmac
 import math
-from typing import Any
+from typing import Annotated, Any, Protocol
 
+from backstay_contract import digest as digests
 from backstay_contract.mode import Mode
 from fastapi import FastAPI, Request
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from starlette.responses import JSONResponse, Response
 
 from backstay_runtime.api import body, errors
@@ -64,7 +65,28 @@ def _evaluated(service: Service) -> dict[str, Any]:
     return _evaluation(service) | {"found": items}
 
 
-def create_control(service: Service, token_sha256: str | None) -> FastAPI:
+class SwapRequest(BaseModel):
+    """Body of POST /control/swap: the model that should answer next. Its folder must be there already."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    digest: Annotated[str, AfterValidator(digests.normalise)]
+    version: str | None = None
+
+
+class Swaps(Protocol):
+    """Loads another model beside the present one."""
+
+    def begin(self, digest: str, version: str | None) -> None:
+        """Starts; raises ApiError 409 where it cannot."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """How far it is."""
+        ...
+
+
+def create_control(service: Service, token_sha256: str | None, swaps: Swaps | None = None) -> FastAPI:
     """The control port's application."""
     app = FastAPI(openapi_url=None)
 
@@ -86,5 +108,19 @@ def create_control(service: Service, token_sha256: str | None) -> FastAPI:
             raise errors.ApiError(409, "the process is ending and stays draining", code="terminating", param="mode")
         service.set_mode(asked.mode)
         return JSONResponse(_state(service))
+
+    @app.post("/control/swap")
+    async def swap(request: Request) -> Response:
+        _authorise(request, token_sha256)
+        asked = await body.read(request, SwapRequest)
+        if swaps is None:
+            raise errors.ApiError(409, "this process does not swap models", code="not_swappable")
+        swaps.begin(asked.digest, asked.version)
+        return JSONResponse(swaps.state(), status_code=202)
+
+    @app.get("/control/swap")
+    async def swapping(request: Request) -> Response:
+        _authorise(request, token_sha256)
+        return JSONResponse({"state": "none"} if swaps is None else swaps.state())
 
     return app

@@ -84,7 +84,7 @@ class Edge:
         record.outcome = record.outcome or outcome_of(status)
         if record.tracker is not None:
             record.tracker.finish(record.outcome)
-        self._service.metrics.count_finished(record.outcome)
+        (record.served or self._service.served).metrics.count_finished(record.outcome)
 
     def _write(self, scope: Scope, record: Record, status: int | None) -> None:
         _log.info(
@@ -100,7 +100,7 @@ class Edge:
                 seconds=round(time.monotonic() - record.arrival, 6),
                 prompt_tokens=record.prompt_tokens,
                 completion_tokens=record.completion_tokens,
-                digest=self._service.identity.digest,
+                digest=(record.served or self._service.served).identity.digest,
             ),
         )
 
@@ -123,8 +123,9 @@ class Exchange:
         await self._send(message)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
+        served = self.record.served or self._service.served
         headers = [
-            (Header.DIGEST.encode(), self._service.identity.digest.encode()),
+            (Header.DIGEST.encode(), served.identity.digest.encode()),
             (Header.TRACE.encode(), self.record.trace_id.encode()),
         ]
         if self._service.mode in (Mode.STANDBY, Mode.DRAINING):

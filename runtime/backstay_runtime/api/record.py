@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from backstay_runtime.api.service import Served
 from backstay_runtime.telemetry.tracker import Tracker
 
 
@@ -13,6 +14,8 @@ class Record:
     arrival: float
     """Seconds of `time.monotonic`."""
     tracker: Tracker | None = None
+    served: Served | None = None
+    """The model that it was given to, once it was."""
     outcome: str | None = None
     """Set where the status alone does not tell: an error or a disconnect after the first byte."""
     reason: str | None = None

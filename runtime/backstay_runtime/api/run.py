@@ -36,6 +36,7 @@ class Inside:
         self._deadline = max((wish.deadline or 0.0 for wish in wishes), default=0.0)
         self._wishes = wishes
         self._tracker: Tracker | None = None
+        self._served = record.served = service.served_by(loaded)
 
     def submit(self, wishes: Sequence[Wish], deliveries: "asyncio.Queue[Delivery]", first: int = 0) -> list[Ticket]:
         """Hands in sequences, all or none; `first` is the index of the first. Raises ApiError 503 without room."""
@@ -54,7 +55,7 @@ class Inside:
         record.prompt_tokens = sum(len(wish.prompt) for wish in wishes[:: max(1, _copies(wishes))])
         record.completion_tokens = 0
         most = sum(wish.params.max_tokens for wish in wishes)
-        record.tracker = Tracker(self._service.metrics, record.arrival, most, record.prompt_tokens)
+        record.tracker = Tracker(self._served.metrics, record.arrival, most, record.prompt_tokens)
         return record.tracker
 
     async def next(self, deliveries: "asyncio.Queue[Delivery]") -> Delivery:
@@ -105,7 +106,7 @@ class Run:
 
         `retries`: times that a choice may be written again because it breaks an output rule.
         """
-        self._metrics = service.metrics
+        self._metrics = service.served_by(loaded).metrics
         self._loaded = loaded
         self._wishes = wishes
         self._choices = choices

@@ -11,12 +11,24 @@ from backstay_runtime.api import errors
 from backstay_runtime.encoding import EncoderLoop
 from backstay_runtime.identity import Identity
 from backstay_runtime.loop import EngineLoop
-from backstay_runtime.telemetry.metrics import Metrics
+from backstay_runtime.telemetry.metrics import Metrics, together
 from backstay_runtime.text.pieces import PieceTokenizer
 from backstay_runtime.text.template import ChatTemplate
 from backstay_runtime.text.tokenizer import Tokenizer
 
 DEGRADED_MAX_TOKENS = 128
+
+
+def nothing() -> None:
+    """Holds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Which model answers, and where its answers are counted."""
+
+    identity: Identity
+    metrics: Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +44,10 @@ class Loaded:
     """Unix seconds of loading."""
     eos: frozenset[int] = frozenset()
     """Tokens that end a text."""
+    served: Served | None = None
+    """Of a model that was swapped in; None: what the process began with."""
+    close: Callable[[], None] = nothing
+    """Ends what it holds beside its thread, after that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +77,16 @@ class Service:
         limits: Mapping[MetricName, float] | None = None,
         rules: tuple[OutputRule, ...] = (),
     ) -> None:
-        self.identity = identity
+        self.served = self._first = Served(identity, metrics)
         self.limits = dict(limits or {})
         """What the model is judged by, in each metric's unit: the resource's, else the manifest's."""
         self.rules = rules
         """What answers are held against."""
-        self.metrics = metrics
         metrics.show_rules(rules)
         self.runtime_version = runtime_version
         self.loaded: Loaded | None = None
+        self.retiring: list[Loaded] = []
+        """Models that finish what they began and get nothing new."""
         self.encoder: Encoder | None = None
         """Instead of `loaded`, where the model generates no text."""
         self.in_flight = 0
@@ -83,6 +100,36 @@ class Service:
     def when_mode_changes(self, tell: Callable[[Mode], None]) -> None:
         """Calls `tell` with each new mode."""
         self._told.append(tell)
+
+    @property
+    def identity(self) -> Identity:
+        """Of the model that answers new requests."""
+        return self.served.identity
+
+    @property
+    def metrics(self) -> Metrics:
+        """Of the model that answers new requests."""
+        return self.served.metrics
+
+    def served_by(self, loaded: Loaded) -> Served:
+        """Which model this one is."""
+        return loaded.served or self._first
+
+    def replace(self, loaded: Loaded, served: Served, limits: Mapping[MetricName, float]) -> Loaded | None:
+        """From now on the new model answers what comes in; returns the old one, which finishes what it has begun."""
+        before, old = self.loaded, self.served
+        served.metrics.show_rules(self.rules)
+        served.metrics.set_mode(self.mode)
+        served.metrics.in_flight.set(self.in_flight)
+        self.loaded, self.served, self.limits = loaded, served, dict(limits)
+        old.metrics.in_flight.set(0)
+        if before is not None:
+            self.retiring.append(before)
+        return before
+
+    def exposition(self) -> bytes:
+        """The text that Prometheus scrapes: the present model's series, and those of models that finish."""
+        return together([self.metrics, *(self.served_by(old).metrics for old in self.retiring)])
 
     @property
     def mode(self) -> Mode:

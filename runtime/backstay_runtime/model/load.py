@@ -45,6 +45,16 @@ def load_llama(
         return _Loading(config, tensors, dtype, quantization).decoder(spans, positions)
 
 
+def weight_bytes(folder: Path, dtype: Dtype, quantization: Quantization, device: torch.device) -> int:
+    """Memory that the folder's weights will take, from config.json alone."""
+    held, table = held_as(dtype, quantization, device), table_held_as(dtype, quantization, device)
+    total = 0
+    for name, shape in _shapes(read_config(folder)).items():
+        kind = table if "embed_tokens" in name or name.startswith("lm_head") else held
+        total += kind.bytes_of(*shape) if len(shape) == 2 else 4 * shape[0]
+    return total
+
+
 def _shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
     """Every tensor that the decoder has, with its shape [out, in]."""
     queries, keys = config.heads * config.head_dim, config.kv_heads * config.head_dim

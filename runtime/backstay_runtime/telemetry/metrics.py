@@ -1,13 +1,13 @@
 """The Prometheus series of one serving process. Every series exists, at 0, from the start."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from backstay_contract.edges import bucket_edges
 from backstay_contract.metric import MetricName
 from backstay_contract.mode import Mode
 from backstay_contract.names import Outcome, RuntimeMetric, format_limit
 from backstay_contract.output import OutputRule
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, exposition
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, ProcessCollector, exposition
 
 from backstay_runtime.identity import Identity
 from backstay_runtime.telemetry import evidence
@@ -113,3 +113,26 @@ class Metrics:
     def _histogram(self, name: str, says: str, limits: Sequence[float]) -> Histogram:
         histogram = Histogram(name, says, [*self._who], registry=self.registry, buckets=bucket_edges(limits))
         return histogram.labels(**self._who)
+
+
+class _Together:
+    """The series of several models: each family once, each series once."""
+
+    def __init__(self, several: Sequence[Metrics]) -> None:
+        self._several = several
+
+    def collect(self) -> Iterable[Metric]:
+        """As a registry does."""
+        families: dict[str, Metric] = {}
+        for family in (family for one in self._several for family in one.registry.collect()):
+            known = families.setdefault(family.name, family)
+            if known is not family:
+                there = {(sample.name, tuple(sorted(sample.labels.items()))) for sample in known.samples}
+                new = [one for one in family.samples if (one.name, tuple(sorted(one.labels.items()))) not in there]
+                known.samples.extend(new)
+        return families.values()
+
+
+def together(several: Sequence[Metrics]) -> bytes:
+    """The text of several models' series."""
+    return exposition.generate_latest(_Together(several))
