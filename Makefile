@@ -123,11 +123,16 @@ goldens: $(READY) ## Replay the reference answers; other files: make goldens GOL
 bench: $(READY) ## Measure the engine and the pull; writes nothing
 	uv sync --locked --all-packages --inexact --group bench
 	$(RUN) python benchmarks/engine.py
-	$(RUN) python benchmarks/pull.py
+	$(RUN) python -m benchmarks.storage
 
 .PHONY: soak
 soak: $(READY) ## Send 20,000 requests of every kind to a real server and see that it does not grow
 	$(RUN) python -m benchmarks.soak
+
+.PHONY: bench-pull
+bench-pull: programs ## Measure pull and push beside minio-py and boto3 (KServe's storage initializer), one file and eight
+	uv run --no-sync --with boto3 python -m benchmarks.storage
+	uv run --no-sync --with boto3 python -m benchmarks.storage --files 8
 
 .PHONY: bench-judge
 bench-judge: $(READY) ## Measure the judge beside simpler ones: false alarms and detection, on simulated and recorded soaks

@@ -364,11 +364,12 @@ def _(place: Place) -> str:
     place.rule(slowly)
     processes = [place.start_push() for _ in range(2)]
     ended = [(*process.communicate(), process.returncode) for process in processes]
-    assert {code for _, _, code in ended} <= {0, 3}, ended
+    # The slower one finds its upload completed by the other, or its connection closed for that.
+    assert 0 in {code for _, _, code in ended} <= {0, 3, 7}, ended
     place.calm()
     digest = place.push().out.strip()
     assert place.published() == digest
-    return "at most one refused; the model is whole"
+    return "one is published, the other refused or told to push again"
 
 
 @cell("concurrent", "pull")
