@@ -10,6 +10,7 @@ from pathlib import Path
 
 from backstay_cluster import programs
 from backstay_contract import crd, reference, yaml_text
+from backstay_operator import telemetry
 from backstay_operator.rollout import diagram
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -91,6 +92,7 @@ def protocol(suffix: str) -> Callable[[], str]:
 FILES: Mapping[str, Callable[[], str]] = {
     "crds/backstay.dev_modeldeployments.yaml": resource_definition,
     "charts/backstay/files/crd.yaml": resource_definition,
+    "docs/reference-metrics.md": telemetry.reference,
     "docs/reference-reasons.md": reference.reasons,
     "docs/reference-resource.md": reference.fields,
     "docs/rollout.md": rollout_page,

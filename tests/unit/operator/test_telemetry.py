@@ -11,7 +11,7 @@ from backstay_contract.metric import MetricName
 from backstay_contract.status import Attempt, Colour, Condition, Degraded, ModelDeploymentStatus, Phase, Side
 from backstay_operator import kinds, logs
 from backstay_operator.queue import Key
-from backstay_operator.telemetry import Telemetry
+from backstay_operator.telemetry import Telemetry, reference
 
 KEY = Key("prod", "chat")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -98,6 +98,36 @@ def test_a_resource_that_is_gone_has_no_series_and_the_others_keep_theirs() -> N
     telemetry.forget(KEY)
     assert value(telemetry, "backstay_phase", namespace="prod", name="chat", phase="Serving") is None
     assert value(telemetry, "backstay_phase", namespace="prod", name="other", phase="Serving") == 1
+
+
+def test_numbers_of_an_earlier_attempt_do_not_outlive_its_verdicts() -> None:
+    telemetry = Telemetry()
+    at = {"namespace": "prod", "name": "chat", "metric": "p99LatencyMs"}
+    breach = ModelDeploymentStatus(verdicts=(verdict(VerdictKind.BREACH, estimate=0.4, limit=200.0, n=50),))
+    unknown = ModelDeploymentStatus(verdicts=(verdict(VerdictKind.NO_DATA, limit=200.0),))
+    telemetry.show(KEY, ModelDeploymentStatus(), breach)
+    telemetry.show(KEY, breach, unknown)
+    assert value(telemetry, "backstay_metric_value", **at) is None
+    assert value(telemetry, "backstay_metric_limit", **at) == 200
+    telemetry.show(KEY, unknown, ModelDeploymentStatus())
+    assert value(telemetry, "backstay_metric_limit", **at) is None
+    assert value(telemetry, "backstay_metric_verdict", **at, verdict="Breach") is None
+    assert value(telemetry, "backstay_phase", namespace="prod", name="chat", phase="Pending") == 1
+
+
+def test_alerts_and_notifications_are_counted_by_what_became_of_them() -> None:
+    telemetry = Telemetry()
+    telemetry.alerted("accepted", 2)
+    telemetry.notified("oncall", "sent")
+    assert value(telemetry, "backstay_alerts_total", outcome="accepted") == 2
+    assert value(telemetry, "backstay_notifications_total", sink="oncall", outcome="sent") == 1
+
+
+def test_the_reference_page_names_every_metric_with_its_labels() -> None:
+    page = reference()
+    assert "| `backstay_metric_verdict` | gauge | `namespace`, `name`, `metric`, `verdict` | 1 for" in page
+    for family in Telemetry().registry.collect():
+        assert f"`{family.name}" in page
 
 
 def test_writes_are_counted_by_verb_and_kind() -> None:
