@@ -6,7 +6,7 @@ from backstay_contract.reasons import Reason
 
 from backstay_operator.rollout import evaluating, leaving
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.guards import all_ready
+from backstay_operator.rollout.guards_before_flip import all_ready
 from backstay_operator.rollout.leaving import Cause
 from backstay_operator.rollout.step import Step
 from backstay_operator.rollout.wording import (
