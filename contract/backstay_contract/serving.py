@@ -52,6 +52,11 @@ class Serving(Document):
     in, and more are answered 503; left out: only queueLength limits them."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
     """Type of the numbers that the engine computes with; `auto` takes the quickest that holds the model's accuracy."""
+    quantization: Literal["none", "int8", "int4"] = "none"
+    """Bits of the weights; all else keeps its type. int8 has a scale for each output channel, int4 one for 32 weights.
+    Where it would be slower than full precision, the pod refuses it, with the figures."""
+    force_quantization: bool = False
+    """Take the quantization although it is slower: it still needs less memory."""
     threads: Annotated[int, Field(ge=1, le=512)] | None = None
     """CPU threads of the engine; left out: the container's CPU limit."""
     output_rules: Annotated[tuple[OutputRule, ...], Field(max_length=8)] = ()

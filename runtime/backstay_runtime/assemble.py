@@ -10,7 +10,7 @@ import torch
 from backstay_contract.manifest import EvaluationItem
 from backstay_contract.termination import GaveUp
 
-from backstay_runtime import machine
+from backstay_runtime import machine, speed
 from backstay_runtime.api.service import Loaded, nothing
 from backstay_runtime.engine import Engine
 from backstay_runtime.evaluation.evaluator import Evaluator
@@ -20,7 +20,7 @@ from backstay_runtime.kv.blocks import PROBE_BLOCK, RESERVED_BLOCKS, BlockPool
 from backstay_runtime.loop import EngineLoop
 from backstay_runtime.model.config import LlamaConfig
 from backstay_runtime.model.errors import ModelError
-from backstay_runtime.model.linear import Dtype, Quantization
+from backstay_runtime.model.linear import Dtype, Quantization, held_as
 from backstay_runtime.model.load import load_llama, read_config, weight_bytes
 from backstay_runtime.runner import Runner
 from backstay_runtime.schedule.admission import Admission
@@ -90,10 +90,10 @@ def plan_sizes(
     return Sizes(wanted, max_num_seqs, queue_length, min(most, affordable) + RESERVED_BLOCKS)
 
 
-def least_bytes(folder: Path, dtype: Dtype) -> int:
+def least_bytes(folder: Path, dtype: Dtype, quantization: Quantization) -> int:
     """Memory that the folder's model needs at least: its weights, and the cache of one short sequence."""
     config = read_config(folder)
-    weights = weight_bytes(folder, dtype, Quantization.NONE, machine.device())
+    weights = weight_bytes(folder, dtype, quantization, machine.device())
     return weights + int((1 + RESERVED_BLOCKS) * BLOCK_SIZE * config.kv_bytes_per_token / _CACHE_SHARE)
 
 
@@ -101,6 +101,8 @@ def load(
     folder: Path,
     *,
     dtype: Dtype,
+    quantization: Quantization = Quantization.NONE,
+    force_quantization: bool = False,
     max_model_len: int | None,
     max_num_seqs: int,
     queue_length: int,
@@ -110,6 +112,8 @@ def load(
 ) -> Model:
     """Loads a model onto this machine's device. Raises GiveUpError with a reason."""
     device = machine.device()
+    if not force_quantization and (slower := speed.slower(held_as(dtype, quantization, device), device)):
+        raise GiveUpError(GaveUp.SETTINGS_INVALID, slower)
     try:
         config = read_config(folder)
         tokenizer = Tokenizer(folder)
@@ -117,7 +121,7 @@ def load(
         texts, problem = tokenize(evaluation, tokenizer.encode, config.max_positions)
         longest = max((len(text.tokens) for text in texts), default=0)
         positions = min(max(longest, max_model_len or config.max_positions), config.max_positions)
-        llama = load_llama(folder, dtype=dtype, device=device, positions=positions)
+        llama = load_llama(folder, dtype=dtype, quantization=quantization, device=device, positions=positions)
     except ModelError as why:
         raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
     except (MemoryError, torch.OutOfMemoryError) as why:

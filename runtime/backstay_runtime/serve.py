@@ -162,7 +162,9 @@ def _ways(read: Settings, runtime_version: str) -> Ways:
 
     def room(folder: Path) -> tuple[int, int]:
         try:
-            return assemble.least_bytes(folder, read.dtype), int(machine.memory_left() * MEMORY_FRACTION)
+            return assemble.least_bytes(folder, read.dtype, read.quantization), int(
+                machine.memory_left() * MEMORY_FRACTION
+            )
         except ModelError as why:
             raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
 
@@ -170,6 +172,8 @@ def _ways(read: Settings, runtime_version: str) -> Ways:
         model = assemble.load(
             folder,
             dtype=read.dtype,
+            quantization=read.quantization,
+            force_quantization=read.force_quantization,
             max_model_len=read.max_model_len,
             max_num_seqs=read.max_num_seqs,
             queue_length=read.queue_length,
@@ -214,6 +218,8 @@ async def _load(read: Settings, service: Service, evaluation: Sequence[Evaluatio
         assemble.load,
         read.folder,
         dtype=read.dtype,
+        quantization=read.quantization,
+        force_quantization=read.force_quantization,
         max_model_len=read.max_model_len,
         max_num_seqs=read.max_num_seqs,
         queue_length=read.queue_length,

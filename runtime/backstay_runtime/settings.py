@@ -14,7 +14,7 @@ from backstay_contract.output import OutputRule
 from backstay_contract.profile import HardwareProfile
 from pydantic import TypeAdapter, ValidationError
 
-from backstay_runtime.model.linear import Dtype
+from backstay_runtime.model.linear import Dtype, Quantization
 from backstay_runtime.schedule.batching import Batching
 
 
@@ -45,6 +45,9 @@ class Settings:
     max_num_seqs: int
     queue_length: int
     dtype: Dtype
+    quantization: Quantization
+    force_quantization: bool
+    """Also where it is slower than full precision."""
     threads: int | None
     batching: Batching
     rules: tuple[OutputRule, ...]
@@ -77,6 +80,8 @@ def read(environment: Mapping[str, str], folder: Path | None = None) -> Settings
         max_num_seqs=_whole(environment, Env.MAX_NUM_SEQS, 16, least=1),
         queue_length=_whole(environment, Env.QUEUE_LENGTH, 64, least=0),
         dtype=_dtype(environment),
+        quantization=_quantization(environment),
+        force_quantization=_whole(environment, Env.FORCE_QUANTIZATION, 0, least=0) > 0,
         threads=_optional(environment, Env.THREADS),
         batching=_batching(environment),
         rules=_rules(environment),
@@ -137,6 +142,14 @@ def _target(environment: Mapping[str, str]) -> float | None:
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text) or float(text) == 0:
         raise SettingsError(f"{Env.TARGET_LATENCY_MS} is {text!r}: write milliseconds above 0")
     return float(text) / 1000
+
+
+def _quantization(environment: Mapping[str, str]) -> Quantization:
+    text = environment.get(Env.QUANTIZATION) or Quantization.NONE
+    try:
+        return Quantization(text)
+    except ValueError:
+        raise SettingsError(f"{Env.QUANTIZATION} is {text!r}: write one of {', '.join(Quantization)}") from None
 
 
 def _token(environment: Mapping[str, str]) -> str | None:

@@ -69,6 +69,9 @@ def serve(spec: ModelDeploymentSpec, image: str, namespace: str, token_hash: str
     }
     if serving.max_model_len is not None:
         env[Env.MAX_MODEL_LEN] = str(serving.max_model_len)
+    if serving.quantization != "none":
+        env[Env.QUANTIZATION] = serving.quantization
+        env[Env.FORCE_QUANTIZATION] = str(int(serving.force_quantization))
     if serving.threads is not None:
         env[Env.THREADS] = str(serving.threads)
     if serving.output_rules:

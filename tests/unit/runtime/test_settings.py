@@ -8,7 +8,7 @@ from backstay_runtime.assemble import BLOCK_SIZE, plan_sizes
 from backstay_runtime.folder import GiveUpError
 from backstay_runtime.kv.blocks import RESERVED_BLOCKS
 from backstay_runtime.model.config import parse_config
-from backstay_runtime.model.linear import Dtype
+from backstay_runtime.model.linear import Dtype, Quantization
 from backstay_runtime.schedule.batching import Batching
 from backstay_runtime.settings import SettingsError, read
 from hypothesis import given
@@ -131,3 +131,15 @@ def test_output_rules_are_read_and_wrong_ones_refused() -> None:
     assert (one.rule, one.fallback, one.most) == ("Length", "Truncate", 9)
     with pytest.raises(SettingsError, match=Env.OUTPUT_RULES):
         read({**DIGEST, Env.OUTPUT_RULES: '[{"rule": "Polite"}]'})
+
+
+def test_weights_are_whole_unless_the_environment_says_otherwise(tmp_path: Path) -> None:
+    plain = read({}, tmp_path)
+    assert (plain.quantization, plain.force_quantization) == (Quantization.NONE, False)
+    asked = read({Env.QUANTIZATION: "int8", Env.FORCE_QUANTIZATION: "1"}, tmp_path)
+    assert (asked.quantization, asked.force_quantization) == (Quantization.INT8, True)
+
+
+def test_an_unknown_quantization_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"BACKSTAY_QUANTIZATION is 'int3': write one of none, int8, int4"):
+        read({Env.QUANTIZATION: "int3"}, tmp_path)
