@@ -14,9 +14,10 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 from benchmarks.judge import soaks
-from benchmarks.judge.measure import Cell, cases, losses, measure
+from benchmarks.judge.measure import Cell, Loss, cases, losses, measure
 
 HEAD = "Sent back, in brackets the median windows / requests until then; ✗: the limit forbids the model."
 
@@ -45,29 +46,38 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.judge", description=(__doc__ or "").split("\n", maxsplit=1)[0]
     )
-    parser.add_argument("--runs", type=int, default=200, help="soaks per cell (default: 200)")
+    parser.add_argument("--runs", type=int, default=100, help="soaks per cell (default: 100)")
     parser.add_argument("--only", default="", help="scenarios whose name has this word")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     given = parser.parse_args(arguments)
     wanted = [case for case in cases(soaks.read_traces()) if given.only in case.scenario]
-    cells = list(measure(wanted, given.runs, given.seed))
-    lost = losses(cells, given.runs)
-    if given.output == "json":
-        document = {
-            "runs": given.runs,
-            "windows": soaks.WINDOWS,
-            "seed": given.seed,
-            "cells": [asdict(cell) for cell in cells],
-            "losses": [asdict(one) for one in lost],
-        }
-        print(json.dumps(document, indent=1))  # noqa: T201
-    else:
+    as_json = given.output == "json"
+    if not as_json:
         print(f"{HEAD} {given.runs} soaks a cell.")  # noqa: T201
-        print(table(cells))  # noqa: T201
+    cells: list[Cell] = []
+    for scenario in dict.fromkeys(case.scenario for case in wanted):
+        found = list(measure([case for case in wanted if case.scenario == scenario], given.runs, given.seed))
+        cells += found
+        if not as_json:
+            print(f"\n{table(found)}", flush=True)  # noqa: T201
+    lost = losses(cells, given.runs)
+    if as_json:
+        print(json.dumps(_document(cells, lost, given), indent=1))  # noqa: T201
+    else:
         for one in lost:
             print(f"\nlost to {one.rival} ({one.scenario}): {one.what}")  # noqa: T201
     return 1 if lost else 0
+
+
+def _document(cells: Sequence[Cell], lost: Sequence[Loss], given: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "runs": given.runs,
+        "windows": soaks.WINDOWS,
+        "seed": given.seed,
+        "cells": [asdict(cell) for cell in cells],
+        "losses": [asdict(one) for one in lost],
+    }
 
 
 if __name__ == "__main__":
