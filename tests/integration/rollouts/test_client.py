@@ -22,7 +22,7 @@ from kubernetes.aio import client as generated
 from kubernetes.aio import config
 
 from tests.integration.harness.api import MDEPS, Access, Json, done
-from tests.integration.harness.story import digest, model
+from tests.integration.harness.story import model
 
 pytestmark = pytest.mark.control_plane
 
@@ -131,9 +131,11 @@ def test_a_status_has_one_writer_and_keeps_nothing_that_is_not_its(use: Callable
     def applied(**status: Any) -> Json:
         body = use(lambda client: client.get(*path))
         use(lambda client: writing.write(client, resources.read(body), status))
-        return use(lambda client: client.get(*path))
+        stored: Json = use(lambda client: client.get(*path))
+        return stored
 
-    applied(phase="Serving", attempts=1, lastFailure={"reason": "Evicted", "message": "m", "at": "2026-01-01T12:00:00Z"})
+    failure = {"reason": "Evicted", "message": "m", "at": "2026-01-01T12:00:00Z"}
+    applied(phase="Serving", attempts=1, lastFailure=failure)
     assert "lastFailure" not in applied(phase="Serving", attempts=1)["status"]
     theirs = [{"op": "add", "path": "/status/message", "value": "theirs"}]
     use(lambda client: client.json_patch(*path, theirs, subresource="status"))
