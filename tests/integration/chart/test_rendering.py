@@ -1,6 +1,7 @@
 """The chart as helm renders it: no cluster needed, only helm."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,8 +9,10 @@ from typing import Any
 
 import pytest
 import yaml
+from backstay_contract.names import RuntimeMetric
 from backstay_operator.desired.companions import Choice
 from backstay_operator.notify import sinks
+from backstay_operator.telemetry import Telemetry
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "charts" / "backstay"
@@ -260,6 +263,7 @@ class TestRights:
             ("", "services"): "get list watch create patch delete",
             ("", "pods"): "get list watch",
             ("", "pods/log"): "get",
+            ("", "nodes"): "list",
             ("discovery.k8s.io", "endpointslices"): "get list watch",
             ("events.k8s.io", "events"): "list create patch",
             ("policy", "poddisruptionbudgets"): "get list create patch delete",
@@ -268,10 +272,18 @@ class TestRights:
             ("monitoring.coreos.com", "prometheusrules"): "get list create patch delete",
         }
 
-            ("", "nodes"): "list",
         assert allowed(render(helm)["ClusterRole", "backstay"]) == {
             (*where, verb) for where, verbs in expected.items() for verb in verbs.split()
         }
+
+    @pytest.mark.parametrize("option", ["capacityCheck.enabled=false", "watchNamespaces={a,b}"])
+    def test_nodes_are_listed_only_where_the_whole_cluster_is_served_and_room_is_reckoned(
+        self, helm: Path, option: str
+    ) -> None:
+        objects = render(helm, f"--set={option}")
+        roles = [item for (kind, _), item in objects.items() if kind in ("ClusterRole", "Role")]
+
+        assert not any(resource == "nodes" for role in roles for _, resource, _ in allowed(role))
 
     def test_the_page_about_rights_says_what_the_chart_grants(self, helm: Path) -> None:
         objects = render(helm)
@@ -321,6 +333,25 @@ class TestRights:
             ("backstay.dev", "modeldeployments", "patch"),
         }
         assert ("ClusterRole", "backstay-let-go") not in render(helm, "--set=rbac.releaseEverywhere=true")
+
+
+class TestDashboard:
+    def test_it_is_made_only_where_it_is_asked_for_with_the_labels_that_a_sidecar_looks_for(self, helm: Path) -> None:
+        name = ("ConfigMap", "backstay-dashboard")
+        made = render(helm, "--set=metrics.dashboard.enabled=true")[name]
+
+        assert name not in render(helm)
+        assert made["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert json.loads(made["data"]["backstay.json"])["title"] == "Backstay"
+
+    def test_it_asks_only_for_metrics_that_there_are(self) -> None:
+        text = (CHART / "files" / "dashboards" / "backstay.json").read_text()
+        asked = set(re.findall(r"backstay_[a-z_]+", text))
+        runtime = {value for name, value in vars(RuntimeMetric).items() if name.isupper()}
+        known = {name for one in Telemetry().registry.collect() for name in (one.name, f"{one.name}_total")} | runtime
+
+        assert len(asked) > 10
+        assert {name.removesuffix("_bucket") for name in asked} <= known
 
 
 class TestAlertsAndNotifications:
@@ -438,7 +469,8 @@ class TestOptionalParts:
         self, helm: Path
     ) -> None:
         rule = render(helm, f"--api-versions={self.MONITORING[1]}")["PrometheusRule", "backstay"]
-        about = [one for one in rule["spec"]["groups"][0]["rules"] if one["alert"] != "BackstayOperatorDown"]
+        itself = ("BackstayOperatorDown", "BackstayNobodyLeads")
+        about = [one for one in rule["spec"]["groups"][0]["rules"] if one["alert"] not in itself]
 
         assert {one["alert"] for one in about} == {
             "BackstayNeedsAPerson", "BackstayRolledBack", "BackstayDegraded", "BackstayNotReady",
