@@ -6,7 +6,7 @@ from backstay_contract.mode import Mode
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Attempt, Phase
 
-from backstay_operator.rollout import evaluating, judging, leaving
+from backstay_operator.rollout import evaluating, judging, leaving, memory
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import FlipRecord
 from backstay_operator.rollout.plan import attempt_number
@@ -126,11 +126,12 @@ def soak_anew(facts: Facts) -> Step:
 
 
 def begin_soak(facts: Facts) -> Step:
-    """The flip was made by a pass that could not write so; the Service's own record has its time."""
+    """The flip was made by a pass that could not write so; the Service's own record has its time and reason."""
     attempt = open_attempt_of(facts)
     record = facts.observation.flip
     at = record.at if record is not None else facts.now
     return Step(
         f"the Service selects {attempt.colour} since {at:%H:%M:%S}",
         {"attempt": attempt.with_(switched_at=at, held_since=None, last_data_at=None)} | _mode_there(facts),
+        reason=memory.reason(record.reason, Reason.PROMOTED) if record is not None else None,
     )

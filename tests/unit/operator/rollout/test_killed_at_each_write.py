@@ -65,6 +65,20 @@ def test_a_whole_rollout_killed_at_each_write_ends_as_the_undisturbed_one(name: 
         assert ending(killed) == ending(undisturbed), f"killed at write {point} of {undisturbed.writes}"
 
 
+def fixing() -> World:
+    world = serving("a")
+    world.model("a").fails_after = 0.0
+    return world
+
+
+@pytest.mark.parametrize("begin", [*SCENARIOS.values(), fixing])
+def test_a_killed_pass_tells_nothing_that_the_undisturbed_ones_do_not(begin: Callable[[], World]) -> None:
+    undisturbed = rollout(begin, None)
+    for point in range(1, undisturbed.writes + 1):
+        strange = rollout(begin, point).events.keys() - undisturbed.events.keys()
+        assert not strange, f"killed at write {point} of {undisturbed.writes}"
+
+
 def test_a_first_deployment_killed_at_each_write_ends_as_the_undisturbed_one() -> None:
     undisturbed = World().run(60)
     for point in range(1, undisturbed.writes + 1):
