@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from tests.integration.crash.plays import Play
 from tests.integration.harness.story import COLOURS, Story
 from tests.integration.harness.traffic import Traffic
 
 State = dict[str, Any]
 
 
-def of(story: Story, traffic: Traffic) -> State:
+def of(story: Story, play: Play, traffic: Traffic) -> State:
     """The end state of a resource that serves."""
     status = story.status()
     attempt = status.get("attempt") or {}
@@ -35,7 +36,7 @@ def of(story: Story, traffic: Traffic) -> State:
         "conditions": {one["type"]: (one["status"], one["reason"]) for one in status.get("conditions", ())},
         "children": sorted(name for name in story.children() if _named_by_us(name)),
         "versions": traffic.versions,
-        "lost": traffic.lost,
+        "clients lost requests": traffic.lost > 0 and not play.interrupts,
         "selected nothing": None in traffic.selectors,
     }
 

@@ -1,7 +1,7 @@
 """What is played while the operator is killed: each play once as a whole for every write of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.integration.harness.fake_kubelet import FakeKubelet
@@ -22,6 +22,9 @@ class Play:
     act: Callable[[Story], None]
     over: Callable[[Story], bool]
     deletes: bool = False
+    """Whether nothing is left at the end."""
+    interrupts: bool = False
+    """Whether clients lose requests by design."""
 
 
 def create(story: Story, **rollout: Any) -> None:
@@ -38,6 +41,26 @@ def first_serves(story: Story) -> None:
     story.wait("the beginning", lambda: rests(story, FIRST), 60)
 
 
+def better_serves(story: Story) -> None:
+    """The first version is in the history only, and what serves is watched."""
+    create(story)
+    story.edit(rollback={"watch": {"intervalSeconds": 0.2, "roundSeconds": 10}})
+    story.wait("the first version", lambda: rests(story, FIRST), 60)
+    story.ask_for(BETTER)
+    story.wait("the beginning", lambda: rests(story, BETTER), 60)
+
+
+def turn_bad(story: Story) -> None:
+    """What serves is slow from now on."""
+    for pod in story.pods(story.selector()):
+        pod.behaviour = replace(pod.behaviour, slow=0.5)
+
+
+def first_serves_alone(story: Story) -> None:
+    create(story, strategy="Recreate")
+    story.wait("the beginning", lambda: rests(story, FIRST), 60)
+
+
 def rests(story: Story, version: str) -> bool:
     """The version serves, no attempt is open, and the other colour has no pods."""
     status = story.status()
@@ -49,7 +72,8 @@ def rests(story: Story, version: str) -> bool:
 
 
 def went_back(story: Story) -> bool:
-    return rests(story, FIRST) and bool(story.status().get("rejected"))
+    """The last pass says why what is asked for does not serve."""
+    return rests(story, FIRST) and story.status()["reason"] == "Breach"
 
 
 def is_gone(story: Story) -> bool:
@@ -60,6 +84,14 @@ PLAYS = (
     Play("first deployment", nothing, create, lambda story: rests(story, FIRST)),
     Play("rollout", first_serves, lambda story: story.ask_for(BETTER), lambda story: rests(story, BETTER)),
     Play("way back", first_serves, lambda story: story.ask_for(WORSE), went_back),
+    Play("slow way back", better_serves, turn_bad, went_back),
+    Play(
+        "recreate",
+        first_serves_alone,
+        lambda story: story.ask_for(BETTER),
+        lambda story: rests(story, BETTER),
+        interrupts=True,
+    ),
     Play("deletion", first_serves, lambda story: story.delete(), is_gone, deletes=True),
 )
 

@@ -130,7 +130,7 @@ class Lane:
             play.act(story)
             self._wait_until_over(story, play, trap)
             events = Counter(event["reason"] for event in story.events())
-            state = end_state.of_the_deleted(story) if play.deletes else end_state.of(story, traffic)
+            state = end_state.of_the_deleted(story) if play.deletes else end_state.of(story, play, traffic)
         return Outcome(point, trap.sprung, trap.counted, state, events, 0.0)
 
     def _wait_until_over(self, story: Story, play: Play, trap: Trap) -> None:

@@ -11,6 +11,7 @@ from tests.integration.harness.fake_kubelet import FakeKubelet
 from tests.integration.harness.operator_process import OperatorProcess
 from tests.integration.harness.story import Story
 from tests.integration.scenarios import seen
+from tests.integration.scenarios.steps import ALERTS_TOKEN
 
 BESIDE_THE_OTHERS = 20
 """The operator's number: tests elsewhere start operators of their own."""
@@ -22,7 +23,10 @@ def shared_operator(
 ) -> Iterator[OperatorProcess]:
     """It runs as long as the scenarios do."""
     folder = tmp_path_factory.mktemp("scenarios")
-    process = OperatorProcess(control_plane, operator_kubeconfig, folder, number=BESIDE_THE_OTHERS)
+    token = folder / "alerts-token"
+    token.write_text(ALERTS_TOKEN)
+    settings = {"BACKSTAY_ALERTS_TOKEN_FILE": str(token)}
+    process = OperatorProcess(control_plane, operator_kubeconfig, folder, settings, number=BESIDE_THE_OTHERS)
     process.start()
     process.wait_until_healthy()
     yield process

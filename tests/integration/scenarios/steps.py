@@ -8,6 +8,7 @@ from tests.integration.harness.story import Story
 
 LONG_SOAK = {"minSeconds": 40, "maxSeconds": 80, "intervalSeconds": 0.3}
 """It does not end while a scenario lasts."""
+ALERTS_TOKEN = "a-token-of-alertmanager"
 SHORT_SOAK = {"minSeconds": 1, "maxSeconds": 60, "intervalSeconds": 0.3}
 
 
