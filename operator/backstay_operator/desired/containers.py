@@ -12,6 +12,7 @@ from backstay_operator.rollout.nodes import GPU_RESOURCE
 
 MODELS_VOLUME = "models"
 SCRATCH_VOLUME = "tmp"
+DISK = "ephemeral-storage"
 CREDENTIALS_VOLUME = "storage-credentials"
 LEAST_GRACE_SECONDS = 30
 """Seconds that running requests get at least, whatever drainTimeoutSeconds says."""
@@ -47,7 +48,7 @@ def pull(spec: ModelDeploymentSpec, image: str, namespace: str) -> Json:
     return {
         **_container("pull", image, env, mounts),
         # A pod is scheduled by the larger of both containers: the same figures cost nothing more.
-        "resources": _resources(spec, gpus=False),
+        "resources": _with_disk(_resources(spec, gpus=False), storage.cache),
     }
 
 
@@ -149,6 +150,14 @@ def _models(spec: ModelDeploymentSpec, namespace: str) -> Json:
     """The models folder. On a node each namespace sees its own only: its users may run images of their own there."""
     mount = _mount(MODELS_VOLUME, Path.MODELS)
     return mount | {"subPath": namespace} if spec.model.storage.cache.kind is CacheKind.NODE else mount
+
+
+def _with_disk(resources: Json, cache: Cache) -> Json:
+    """With the room on the node's disk that the pod's own folder may take, unless the spec speaks of it itself."""
+    given = {name for part in resources.values() for name in part}
+    if cache.kind is not CacheKind.POD or cache.size is None or DISK in given:
+        return resources
+    return {**resources, "requests": {**resources.get("requests", {}), DISK: cache.size}}
 
 
 def _models_volume(cache: Cache) -> Json:

@@ -232,3 +232,24 @@ def test_models_lie_where_the_spec_says_and_the_server_can_only_read_them(
     assert pod["containers"][0]["volumeMounts"][0] == expected | {"readOnly": True}
     sizes = [one["value"] for one in pod["initContainers"][0]["env"] if one["name"] == Env.CACHE_BYTES]
     assert sizes == ([str(20 * 2**30)] if "size" in cache else [])
+
+
+@pytest.mark.case("T30")
+@pytest.mark.parametrize(
+    ("cache", "resources", "wanted"),
+    [
+        ({"size": "20Gi"}, {}, "20Gi"),
+        ({}, {}, None),
+        ({"size": "20Gi"}, {"limits": {"ephemeral-storage": "5Gi"}}, None),
+        ({"size": "20Gi"}, {"requests": {"ephemeral-storage": "5Gi"}}, "5Gi"),
+        ({"kind": "Node", "size": "20Gi"}, {}, None),
+    ],
+)
+def test_the_scheduler_is_told_how_much_of_the_nodes_disk_a_model_may_take(
+    cache: dict[str, str], resources: dict[str, Any], wanted: str | None
+) -> None:
+    storage = {**MODEL["storage"], "cache": cache}  # type: ignore[dict-item]
+    pod = render({"model": {**MODEL, "storage": storage}, "serving": {"resources": resources}})["spec"]["template"]
+    asked = pod["spec"]["initContainers"][0]["resources"].get("requests", {})
+
+    assert asked.get("ephemeral-storage") == wanted
