@@ -94,6 +94,11 @@ def test_the_resource_that_the_others_are_made_from_is_taken(control_plane: Cont
         ("spec.model.uri", "s3://models/a/..", "model.uri: must not have '.' or '..' between slashes"),
         ("spec.model.storage.secretRef", {}, "spec.model.storage.secretRef.name"),
         ("spec.model.storage.secretRef", {"name": "not/a/name"}, "spec.model.storage.secretRef.name"),
+        # where models are kept
+        ("spec.model.storage.cache", {"kind": "Disk"}, "spec.model.storage.cache.kind"),
+        ("spec.model.storage.cache", {"kind": "Claim"}, "cache.claimName"),
+        ("spec.model.storage.cache", {"kind": "Node", "claimName": "x"}, "cache.claimName"),
+        ("spec.model.storage.cache", {"size": "10GB"}, "spec.model.storage.cache.size"),
         # the storage's endpoint
         (ENDPOINT, "file:///models", ENDPOINT),
         (ENDPOINT, "http://user:secret@minio:9000", ENDPOINT),

@@ -69,8 +69,8 @@ def test_a_folder_without_config_or_weights_says_what_is_missing(tmp_path: Path)
 
 
 def test_another_family_than_the_runtime_knows_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(CliError, match="bert"):
-        described(write_model(tmp_path / "m", {"model_type": "bert"}))
+    with pytest.raises(CliError, match="gpt2"):
+        described(write_model(tmp_path / "m", {"model_type": "gpt2"}))
 
 
 def test_weights_of_a_type_that_cannot_be_served_are_refused() -> None:
