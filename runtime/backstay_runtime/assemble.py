@@ -21,7 +21,8 @@ from backstay_runtime.loop import EngineLoop
 from backstay_runtime.model.config import LlamaConfig
 from backstay_runtime.model.errors import ModelError
 from backstay_runtime.model.linear import Dtype, Quantization, held_as
-from backstay_runtime.model.load import load_llama, read_config, weight_bytes
+from backstay_runtime.model.load import load_llama, read_config, weight_needs
+from backstay_runtime.model.placement import Needs, place
 from backstay_runtime.runner import Runner
 from backstay_runtime.schedule.admission import Admission
 from backstay_runtime.schedule.batching import Batching
@@ -90,10 +91,27 @@ def plan_sizes(
     return Sizes(wanted, max_num_seqs, queue_length, min(most, affordable) + RESERVED_BLOCKS)
 
 
+Spans = list[tuple[torch.device, range]]
+MemoryLeft = Callable[[torch.device], int]
+
+
+def dispatch(needs: Needs, devices: Sequence[torch.device], left: MemoryLeft) -> Spans:
+    """Which layers go to which device. One device takes all, and says by itself when it is full."""
+    if len(devices) == 1:
+        return [(devices[0], range(len(needs.layers)))]
+    return list(zip(devices, place(needs, [left(one) for one in devices]), strict=False))
+
+
+def cache_memory(spans: Spans, left: MemoryLeft) -> int:
+    """Bytes that a cache over all layers may have, so that each device has room for its own layers' part of it."""
+    total = sum(len(layers) for _, layers in spans)
+    return min(left(device) * total // len(layers) for device, layers in spans if layers)
+
+
 def least_bytes(folder: Path, dtype: Dtype, quantization: Quantization) -> int:
     """Memory that the folder's model needs at least: its weights, and the cache of one short sequence."""
     config = read_config(folder)
-    weights = weight_bytes(folder, dtype, quantization, machine.device())
+    weights = weight_needs(folder, dtype, quantization, machine.device()).bytes
     return weights + int((1 + RESERVED_BLOCKS) * BLOCK_SIZE * config.kv_bytes_per_token / _CACHE_SHARE)
 
 
@@ -121,12 +139,16 @@ def load(
         texts, problem = tokenize(evaluation, tokenizer.encode, config.max_positions)
         longest = max((len(text.tokens) for text in texts), default=0)
         positions = min(max(longest, max_model_len or config.max_positions), config.max_positions)
-        llama = load_llama(folder, dtype=dtype, quantization=quantization, device=device, positions=positions)
+        needs = weight_needs(folder, dtype, quantization, device).with_cache(BLOCK_SIZE, config.kv_bytes_per_token)
+        spans = dispatch(needs, machine.devices(), machine.device_memory_left)
+        llama = load_llama(
+            folder, dtype=dtype, quantization=quantization, device=device, positions=positions, spans=spans
+        )
     except ModelError as why:
         raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
     except (MemoryError, torch.OutOfMemoryError) as why:
         raise GiveUpError(GaveUp.OUT_OF_MEMORY, f"the weights do not fit into memory: {why}") from why
-    memory = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else machine.memory_left()
+    memory = cache_memory(spans, machine.device_memory_left)
     own = -(-longest // BLOCK_SIZE)
     memory -= own * BLOCK_SIZE * config.kv_bytes_per_token
     sizes = plan_sizes(

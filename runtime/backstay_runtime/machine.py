@@ -91,6 +91,16 @@ def _driver() -> str | None:
     return lines[0] if lines else None
 
 
+def devices() -> list[torch.device]:
+    """Where the model's layers may go, in order."""
+    return [torch.device("cuda", number) for number in range(torch.cuda.device_count())] or [torch.device("cpu")]
+
+
+def device_memory_left(device: torch.device) -> int:
+    """Bytes of the device's memory that this process may still take."""
+    return int(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else memory_left()
+
+
 def device() -> torch.device:
     """Where the model goes."""
     return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")

@@ -13,6 +13,7 @@ from backstay_runtime.model.errors import ModelError
 from backstay_runtime.model.held import Matrix
 from backstay_runtime.model.linear import Dtype, Quantization, held_as, table_held_as
 from backstay_runtime.model.llama import Llama, Stage
+from backstay_runtime.model.placement import Needs
 from backstay_runtime.model.stack import Stack
 
 
@@ -45,14 +46,16 @@ def load_llama(
         return _Loading(config, tensors, dtype, quantization).decoder(spans, positions)
 
 
-def weight_bytes(folder: Path, dtype: Dtype, quantization: Quantization, device: torch.device) -> int:
-    """Memory that the folder's weights will take, from config.json alone."""
+def weight_needs(folder: Path, dtype: Dtype, quantization: Quantization, device: torch.device) -> Needs:
+    """Memory that each part of the folder's decoder will take on such devices, from config.json alone."""
+    config = read_config(folder)
     held, table = held_as(dtype, quantization, device), table_held_as(dtype, quantization, device)
-    total = 0
-    for name, shape in _shapes(read_config(folder)).items():
-        kind = table if "embed_tokens" in name or name.startswith("lm_head") else held
-        total += kind.bytes_of(*shape) if len(shape) == 2 else 4 * shape[0]
-    return total
+    each = 0
+    for name, shape in _shapes(config).items():
+        if name.startswith("model.layers.0."):
+            each += held.bytes_of(*shape) if len(shape) == 2 else 4 * shape[0]
+    embedding = table.bytes_of(config.vocabulary, config.hidden)
+    return Needs(embedding, (each,) * config.layers, 0 if config.tied else embedding)
 
 
 def _shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:

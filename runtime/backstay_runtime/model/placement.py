@@ -1,7 +1,7 @@
 """Which layers go to which device, by memory. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backstay_runtime.model.errors import ModelError
 
@@ -17,7 +17,17 @@ class Needs:
     """On the first device that is used."""
     layers: tuple[int, ...]
     head: int
-    """Last norm and output head, on the last device that is used; 0 where the embedding serves on the same device."""
+    """Output head, on the last device that is used; 0 where it is the embedding, which is copied if it has to be."""
+
+    @property
+    def bytes(self) -> int:
+        """Of all parts together."""
+        return self.embedding + sum(self.layers) + self.head
+
+    def with_cache(self, tokens: int, bytes_per_token: int) -> "Needs":
+        """The same with room for so many tokens' keys and values, `bytes_per_token` over all layers."""
+        share = tokens * bytes_per_token // len(self.layers)
+        return replace(self, layers=tuple(layer + share for layer in self.layers))
 
 
 def place(needs: Needs, free: Sequence[int]) -> list[range]:
@@ -28,12 +38,11 @@ def place(needs: Needs, free: Sequence[int]) -> list[range]:
     """
     room = [int(one * MEMORY_FRACTION) for one in free]
     for used in range(1, len(room) + 1):
-        spans = _filled(needs, room[:used])
+        spans = _filled(needs if used == 1 else replace(needs, head=needs.head or needs.embedding), room[:used])
         if spans is not None:
             return spans
-    wanted = needs.embedding + sum(needs.layers) + needs.head
     raise ModelError(
-        f"the model and its cache need {wanted >> 20} MiB, and {len(room)} devices offer "
+        f"the model and its cache need {needs.bytes >> 20} MiB, and {len(room)} devices offer "
         f"{' + '.join(str(one >> 20) for one in room)} MiB ({MEMORY_FRACTION:.0%} of what is free): ask for more "
         "memory or devices, a lower maxModelLen, or quantization"
     )

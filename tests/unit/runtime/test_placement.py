@@ -14,7 +14,8 @@ def fits(needs: Needs, free: list[int], ends: list[int]) -> bool:
     """Whether layers cut at `ends` fit on as many devices."""
     room = [int(one * MEMORY_FRACTION) for one in free[: len(ends)]]
     room[0] -= needs.embedding
-    room[-1] -= needs.head
+    # A head that is the embedding is copied to where it is needed.
+    room[-1] -= needs.head or (needs.embedding if len(ends) > 1 else 0)
     starts = [0, *ends[:-1]]
     return all(left >= sum(needs.layers[a:b]) for left, a, b in zip(room, starts, ends, strict=True))
 
@@ -61,3 +62,9 @@ def test_each_device_is_filled_before_the_next() -> None:
 def test_a_refusal_says_what_is_needed_and_what_there_is() -> None:
     with pytest.raises(ModelError, match=r"need 120 MiB, and 2 devices offer 42 \+ 42 MiB \(85% of what is free\)"):
         place(Needs(10 * MI, (50 * MI, 50 * MI), 10 * MI), [50 * MI, 50 * MI])
+
+
+def test_the_cache_counts_with_each_layer() -> None:
+    needs = Needs(MI, (MI, MI), MI).with_cache(tokens=1024, bytes_per_token=4096)
+    assert needs.layers == (3 * MI, 3 * MI)
+    assert needs.bytes == 8 * MI
