@@ -86,7 +86,8 @@ def _events(row: Transition, step: Step, reason: Reason, facts: Facts, target: P
     attempt = step.changes.get("attempt", facts.attempt)
     warning = row.tell is Tell.WARNING
     if attempt is None:
-        return (Event(f"rest.{target}.{reason}".lower(), reason, step.sentence, warning),)
+        # No attempt names it: the time does, so that the same step months later is told again.
+        return (Event(f"rest.{target}.{reason}.{facts.now:%Y%m%d%H%M%S}".lower(), reason, step.sentence, warning),)
     if attempt.ended_at is not None:
         return (Event(_end_id(attempt), reason, step.sentence, warning),)
     return (Event(f"{attempt.id}.{target}.{reason}".lower(), reason, step.sentence, warning),)

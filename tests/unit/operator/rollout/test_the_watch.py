@@ -166,6 +166,16 @@ def test_a_hold_at_rest_ends_when_the_judge_passes_the_revision_again() -> None:
     assert condition(world, "Verified") == ("False", Reason.BREACH)
 
 
+def test_a_second_hold_at_rest_is_told_again() -> None:
+    world = serving("a", rollback={"watch": FAST})
+    for _ in range(2):
+        world.model("a").slow = 0.9
+        world.until(Phase.HELD)
+        world.model("a").slow = 0.0
+        world.run(60)
+    assert sum(event.reason == Reason.NO_PREVIOUS for event in world.events.values()) == 2
+
+
 def test_a_fix_ends_a_hold_at_rest() -> None:
     world = serving("a", rollback={"watch": FAST})
     world.model("a").slow = 0.5
