@@ -34,25 +34,34 @@ class Report:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--part", choices=("resources", "takeover"), action="append", help="only this part")
     parser.add_argument("--resources", type=int, default=1000, help="how many there are (default: 1000)")
     parser.add_argument("--rest-seconds", type=float, default=120, help="how long they are watched at rest")
     given = parser.parse_args()
-    report = Report()
-    with running() as plane, plane.access.client() as client:
-        for number in range(resources.NAMESPACES):
-            plane.control.kubectl("create", "namespace", resources.namespace_of(number))
-        operator = plane.operator()
-        operator.start()
-        operator.wait_until_healthy()
-        try:
-            bring_up(report, plane, client, given.resources)
-            alone = start_up(report, operator, given.resources)
-            at_rest(report, operator, given.rest_seconds, alone)
-            rollout(report, client, operator)
-        finally:
-            operator.kill()
-        takeover.measure(report, plane)
+    parts, report = given.part or ["resources", "takeover"], Report()
+    with running() as plane:
+        if "resources" in parts:
+            with plane.access.client() as client:
+                many(report, plane, client, given.resources, given.rest_seconds)
+        if "takeover" in parts:
+            takeover.measure(report, plane)
     return 1 if report.failed else 0
+
+
+def many(report: Report, plane: Plane, client: httpx2.Client, count: int, rest_seconds: float) -> None:
+    """Everything that there is to say about that many resources."""
+    for number in range(resources.NAMESPACES):
+        plane.control.kubectl("create", "namespace", resources.namespace_of(number))
+    operator = plane.operator()
+    operator.start()
+    operator.wait_until_healthy()
+    try:
+        bring_up(report, plane, client, count)
+        empty = start_up(report, operator, count)
+        at_rest(report, operator, rest_seconds, empty)
+        rollout(report, client, operator)
+    finally:
+        operator.kill()
 
 
 def bring_up(report: Report, plane: Plane, client: httpx2.Client, count: int) -> None:

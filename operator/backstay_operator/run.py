@@ -59,13 +59,15 @@ async def _operate(
             def act() -> Awaitable[None]:
                 return term.serve(settings, telemetry, client, http, outside, webhook)
 
-            while not stopping.is_set():
-                await _first(stopping.wait, leader.acquire)
-                if leader.leads:
-                    telemetry.leader.set(1)
-                    await _first(stopping.wait, leader.keep, act)
-                    telemetry.leader.set(0)
-        await leader.release()
+            try:
+                while not stopping.is_set():
+                    await _first(stopping.wait, leader.acquire)
+                    if leader.leads:
+                        telemetry.leader.set(1)
+                        await _first(stopping.wait, leader.keep, act)
+                        telemetry.leader.set(0)
+            finally:
+                await leader.release()
 
 
 @contextlib.asynccontextmanager

@@ -51,7 +51,7 @@ def _numbers(status: ModelDeploymentStatus) -> Numbers | None:
     attempt = status.attempt
     judged = [one for one in status.verdicts if one.limit is not None]
     if attempt is None or attempt.switched_at is None or not judged:
-        return None
+        return _numbers_of_the_rejection(status)
     deciding = max(judged, key=_weight)
     return Numbers(
         metric=deciding.metric,
@@ -61,6 +61,14 @@ def _numbers(status: ModelDeploymentStatus) -> Numbers | None:
         k=deciding.k,
         e_value=deciding.e_value,
     )
+
+
+def _numbers_of_the_rejection(status: ModelDeploymentStatus) -> Numbers | None:
+    """Before the flip only a rejection has numbers: those of the evaluation set."""
+    last = status.rejected[-1] if status.rejected else None
+    if last is None or last.metric is None or status.attempt is None or last.attempt != status.attempt.id:
+        return None
+    return Numbers(metric=last.metric, observed=last.observed, limit=last.limit)
 
 
 def _weight(verdict: MetricVerdict) -> tuple[bool, float]:

@@ -1,8 +1,11 @@
+import asyncio
+import logging
 from typing import Any
 
 import kopf
+import pytest
 from backstay_contract.names import Label
-from backstay_operator import handlers, kinds
+from backstay_operator import handlers, kinds, queue
 from backstay_operator.handlers import Watcher, essence
 from backstay_operator.queue import Key
 from backstay_operator.store import Store
@@ -75,6 +78,31 @@ def test_what_is_only_listed_again_asks_for_no_pass() -> None:
 
 def test_labels_and_annotations_of_a_resource_decide_nothing() -> None:
     assert essence(body(labels={"a": "b"}, annotations={"c": "d"})) == essence(body())
+
+
+async def test_a_watch_that_fails_is_started_again_and_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends: list[Exception | None] = [RuntimeError("403 Forbidden"), None, RuntimeError("410 Gone")]
+    steady = asyncio.Event()
+
+    async def once(*_: Any) -> None:
+        if not ends:
+            steady.set()
+            await asyncio.Event().wait()
+        end = ends.pop(0)
+        if end is not None:
+            raise end
+
+    monkeypatch.setattr(handlers, "_watch_once", once)
+    monkeypatch.setattr(queue, "BACKOFF_FIRST_SECONDS", 0.001)
+    watcher, _ = watched()
+    with caplog.at_level(logging.WARNING):
+        watching = asyncio.create_task(handlers.watch(watcher, ()))
+        await asyncio.wait_for(steady.wait(), 5)
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
+    assert ["403" in line or "ended" in line or "410" in line for line in caplog.messages] == [True] * 3
 
 
 def test_the_watching_library_only_watches() -> None:

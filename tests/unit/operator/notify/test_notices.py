@@ -5,7 +5,7 @@ import pytest
 from backstay_contract.evidence import MetricVerdict, VerdictKind
 from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
-from backstay_contract.status import MAX_NOTICES, Attempt, Colour, ModelDeploymentStatus, Notice, Side
+from backstay_contract.status import MAX_NOTICES, Attempt, Colour, ModelDeploymentStatus, Notice, Rejection, Side
 from backstay_operator.desired.common import Owner
 from backstay_operator.notify import message, notices
 from backstay_operator.rollout.decision import Event
@@ -68,6 +68,25 @@ UNLIMITED = verdict(MetricName.TTFT_P99, VerdictKind.NO_DATA, None, limit=None)
 )
 def test_numbers_that_do_not_belong_to_it_are_left_out(of: ModelDeploymentStatus) -> None:
     assert notices.of(GONE_BACK, of, NOON).numbers is None
+
+
+def test_a_rejection_before_the_flip_has_the_numbers_that_it_rests_on() -> None:
+    rejection = Rejection(
+        digest=DIGEST,
+        revision="r",
+        version="1.1.0",
+        attempt="r-2",
+        reason="EvaluationFailed",
+        metric=MetricName.PERPLEXITY,
+        observed=19.2,
+        limit=15.6,
+        at=NOON,
+    )
+    one = notices.of(GONE_BACK, status(switched=False).with_(rejected=(rejection,)), NOON)
+    assert one.numbers is not None
+    assert (one.numbers.metric, one.numbers.observed, one.numbers.limit) == (MetricName.PERPLEXITY, 19.2, 15.6)
+    older = rejection.with_(attempt="r-1")
+    assert notices.of(GONE_BACK, status(switched=False).with_(rejected=(older,)), NOON).numbers is None
 
 
 def notice(number: int, at: datetime = NOON) -> Notice:
