@@ -1,0 +1,1 @@
+"""How quickly a rollout goes back, and what its clients lose: `make bench-rollout`."""
