@@ -121,8 +121,7 @@ goldens: $(READY) ## Replay the reference answers; other files: make goldens GOL
 
 .PHONY: bench
 bench: $(READY) ## Measure the engine and the pull; writes nothing
-	uv sync --locked --all-packages --inexact --group bench
-	$(RUN) python benchmarks/engine.py
+	$(RUN) python -m benchmarks.engine
 	$(RUN) python -m benchmarks.storage
 
 .PHONY: soak
@@ -133,6 +132,11 @@ soak: $(READY) ## Send 20,000 requests of every kind to a real server and see th
 bench-pull: programs ## Measure pull and push beside minio-py and boto3 (KServe's storage initializer), one file and eight
 	uv run --no-sync --with boto3 python -m benchmarks.storage
 	uv run --no-sync --with boto3 python -m benchmarks.storage --files 8
+
+.PHONY: bench-engine
+bench-engine: $(READY) ## Measure the engine beside transformers, llama.cpp and vLLM, where they can be installed
+	$(RUN) python -m benchmarks.engine
+	$(RUN) python -m benchmarks.engine --rate 1
 
 .PHONY: bench-judge
 bench-judge: $(READY) ## Measure the judge beside simpler ones: false alarms and detection, on simulated and recorded soaks

@@ -1,0 +1,134 @@
+"""Tokens per second of the runtime beside other servers, on the same model, prompts and threads, all over HTTP.
+
+    uv run python -m benchmarks.engine                     tokens a second at 1, 4, 8 and 16 at once, a table
+    uv run python -m benchmarks.engine --rate 2            requests that arrive by chance, 2 a second: what clients see
+    uv run python -m benchmarks.engine --only backstay     without peers; -o json for programs
+
+Servers run at the same time and take turns (A B A B), so that a machine that becomes slower is slower for all; the
+median of the turns is shown. Peers are installed into the cache, outside the project; one that cannot be is named and
+left out.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import torch
+from backstay_runtime import machine
+
+from benchmarks.engine import peers
+from benchmarks.engine.client import Target, arriving, prompts, summary, together
+
+CONCURRENT = (1, 4, 8, 16)
+WORDS = (40, 50)
+Server = Callable[[], AbstractContextManager[Target]]
+
+
+def servers(threads: int, only: Sequence[str]) -> dict[str, Server]:
+    """What is measured, by name."""
+    found: dict[str, Server] = {
+        "backstay-float32": partial(peers.backstay, threads, "float32", "none"),
+        "backstay-float16": partial(peers.backstay, threads, "float16", "none"),
+        "backstay-int8": partial(peers.backstay, threads, "float32", "int8"),
+        "transformers": partial(peers.transformers, threads),
+        "llama.cpp": partial(peers.llama_cpp, threads),
+        "vllm": partial(peers.vllm, threads),
+    }
+    return {name: one for name, one in found.items() if not only or any(name.startswith(word) for word in only)}
+
+
+def bandwidth(threads: int) -> float:
+    """Bytes a second that a sum over more memory than any cache holds reads, the best of some."""
+    torch.set_num_threads(threads)
+    numbers = torch.ones(128 * 1024 * 1024)
+    found = []
+    for _ in range(5):
+        began = time.perf_counter()
+        numbers.sum()
+        found.append(numbers.numel() * numbers.element_size() / (time.perf_counter() - began))
+    return max(found)
+
+
+def measure(targets: Sequence[Target], turns: int, tokens: int, concurrent: Sequence[int]) -> list[dict[str, Any]]:
+    """One line a server and number of requests at once; the first turn warms up."""
+    lines = []
+    for count in concurrent:
+        rates: dict[str, list[dict[str, float]]] = {target.name: [] for target in targets}
+        for turn in range(turns + 1):
+            for target in targets:
+                seen, seconds = asyncio.run(together(target, prompts(count, turn, WORDS), tokens))
+                if turn:
+                    rates[target.name].append(summary(seen, seconds))
+        lines += [{"server": name, "concurrent": count, **_medians(found)} for name, found in rates.items()]
+    return lines
+
+
+def measure_arrivals(
+    targets: Sequence[Target], turns: int, tokens: int, rate: float, seconds: float
+) -> list[dict[str, Any]]:
+    """One line a server."""
+    found: dict[str, list[dict[str, float]]] = {target.name: [] for target in targets}
+    for turn in range(turns):
+        for target in targets:
+            found[target.name].append(summary(*asyncio.run(arriving(target, rate, seconds, tokens, turn))))
+    return [{"server": name, "rate": rate, **_medians(several)} for name, several in found.items()]
+
+
+def _medians(several: Sequence[dict[str, float]]) -> dict[str, float]:
+    keys = dict.fromkeys(key for one in several for key in one)
+    return {key: round(statistics.median(one[key] for one in several if key in one), 4) for key in keys}
+
+
+def main() -> int:
+    """Prints what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=5, help="turns that count (default 5)")
+    parser.add_argument("--tokens", type=int, default=64, help="written by each request (default 64)")
+    parser.add_argument("--threads", type=int, default=machine.processors(), help="of each server (default: all)")
+    parser.add_argument("--concurrent", type=int, nargs="+", default=CONCURRENT, help="requests at once")
+    parser.add_argument("--rate", type=float, help="requests a second that arrive by chance, instead")
+    parser.add_argument("--seconds", type=float, default=30, help="of arrivals in a turn (default 30)")
+    parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="servers whose names begin so")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    asked = parser.parse_args()
+    with ExitStack() as stack:
+        targets = []
+        for name, server in servers(asked.threads, asked.only).items():
+            try:
+                targets.append(stack.enter_context(server()))
+            except peers.AbsentError as why:
+                sys.stderr.write(f"{name} is left out: {why}\n")
+        if asked.rate is None:
+            lines = measure(targets, asked.turns, asked.tokens, asked.concurrent)
+        else:
+            lines = measure_arrivals(targets, asked.turns, asked.tokens, asked.rate, asked.seconds)
+        found = {"threads": asked.threads, "bytes_per_second": round(bandwidth(asked.threads)), "lines": lines}
+    sys.stdout.write((json.dumps(found) if asked.output == "json" else table(found)) + "\n")
+    return 0
+
+
+def table(found: dict[str, Any]) -> str:
+    """For people."""
+    lines = found["lines"]
+    keys = list(dict.fromkeys(key for line in lines for key in line))
+    rows = [f"{found['threads']} threads; memory gives {found['bytes_per_second'] / 1e9:.1f} GB/s"]
+    rows.append("  ".join(f"{key:>20}" if key == "server" else f"{key:>10}" for key in keys))
+    rows += [
+        "  ".join(f"{line.get(key, ''):>20}" if key == "server" else f"{line.get(key, ''):>10}" for key in keys)
+        for line in lines
+    ]
+    return "\n".join(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
