@@ -1,12 +1,17 @@
 """The status: applied once per pass by one writer, and only where it is different from the stored one."""
 
+import logging
 from typing import Any
 
 from backstay_operator import kinds
-from backstay_operator.client import Client
+from backstay_operator.client import ApiError, Client
 from backstay_operator.resource import Resource
 
+log = logging.getLogger(__name__)
+
 Json = dict[str, Any]
+UNDECLARED = "field not declared in schema"
+"""What the API server says of an applied field that the CRD does not know."""
 
 
 def operations(old: Json | None, new: Json) -> list[Json]:
@@ -34,17 +39,23 @@ async def write(client: Client, resource: Resource, status: Json) -> bool:
     precondition = {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion")}
     kind = kinds.MODEL_DEPLOYMENT
     body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": precondition, "status": status}
-    stored = await client.apply(kind, body, subresource="status")
-    await _take_away(client, stored, status)
+    try:
+        stored = await client.apply(kind, body, subresource="status")
+    except ApiError as error:
+        if UNDECLARED not in error.message:
+            raise
+        log.warning("the installed CRD is older than this operator, update it; left out of a status: %s", error.message)
+        stored = resource.body
+    await _patch(client, stored, operations(stored.get("status"), status))
     return True
 
 
-async def _take_away(client: Client, stored: Json, status: Json) -> None:
-    """Removes what others wrote into the status and we do not: applying leaves it, as it is not ours."""
-    foreign = operations(stored.get("status"), status)
-    if not foreign:
+async def _patch(client: Client, stored: Json, changes: list[Json]) -> None:
+    """Removes what others wrote into the status and we do not: applying leaves it, as it is not ours. And writes what
+    an older CRD knows: of a patch the API server drops the rest."""
+    if not changes:
         return
     metadata = stored["metadata"]
     same = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}
-    patch, name = [same, *foreign], metadata["name"]
-    await client.json_patch(kinds.MODEL_DEPLOYMENT, metadata["namespace"], name, patch, subresource="status")
+    namespace, name = metadata["namespace"], metadata["name"]
+    await client.json_patch(kinds.MODEL_DEPLOYMENT, namespace, name, [same, *changes], subresource="status")

@@ -1,6 +1,7 @@
 """What the operator relies on of the API server, asked of a real one with the operator's own client and rights."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from backstay_operator.rollout.revision import Wanted, recipe_of
 from kubernetes.aio import client as generated
 from kubernetes.aio import config
 
-from tests.integration.harness.api import MDEPS, Access, Json, done
+from tests.integration.harness.api import MDEPS, Access, Json, done, patch
 from tests.integration.harness.story import model
 
 pytestmark = pytest.mark.control_plane
@@ -144,6 +145,29 @@ def test_a_status_has_one_writer_and_keeps_nothing_that_is_not_its(use: Callable
     entries = [one for one in stored["metadata"]["managedFields"] if one.get("subresource") == "status"]
     assert ("backstay-operator", "Apply") in {(one["manager"], one["operation"]) for one in entries}
     assert use(lambda client: writing.write(client, resources.read(stored), stored["status"])) is False
+
+
+def test_under_an_older_crd_the_status_is_written_as_far_as_that_goes(
+    use: Callable[[Use], Any], owner: Owner, access: Access
+) -> None:
+    definition = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{names.PLURAL}.{names.GROUP}"
+    notices = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/notices"
+    path = (kinds.MODEL_DEPLOYMENT, owner.namespace, "chat")
+    with access.client() as admin:
+        whole = done(admin.get(definition))["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        patch([{"op": "remove", "path": notices}], admin, definition, "json-patch")
+        try:
+            time.sleep(2)  # the API server takes a moment to serve by the new schema
+            body = use(lambda client: client.get(*path))
+            told = [{"id": "a", "reason": "Breach", "at": "2026-01-01T12:00:00Z"}]
+            use(lambda client: writing.write(client, resources.read(body), {"phase": "Held", "notices": told}))
+            stored = use(lambda client: client.get(*path))
+        finally:
+            known = whole["properties"]["status"]["properties"]["notices"]
+            patch([{"op": "add", "path": notices, "value": known}], admin, definition, "json-patch")
+            time.sleep(2)
+    assert stored["status"]["phase"] == "Held"
+    assert "notices" not in stored["status"]
 
 
 def test_a_stale_list_of_finalizers_is_refused(use: Callable[[Use], Any], owner: Owner, resource: Json) -> None:

@@ -1,4 +1,5 @@
 import copy
+import logging
 from typing import Any
 
 import pytest
@@ -76,6 +77,24 @@ async def test_what_somebody_else_wrote_into_the_status_is_taken_away(api: Any, 
     await write(api, resources.read(body), {"phase": "Serving"})
     assert api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["status"] == {"phase": "Serving"}
     assert [verb for verb, *_ in api.writes] == ["apply-status", "patch-status"]
+
+
+async def test_under_an_older_crd_the_status_is_written_as_far_as_that_goes(
+    api: Any, stored: Json, caplog: pytest.LogCaptureFixture
+) -> None:
+    undeclared = ApiError(500, "Internal Server Error", ".status.newer: field not declared in schema", "fake")
+    api.fail = lambda verb, *_: undeclared if verb == "apply-status" else None
+    with caplog.at_level(logging.WARNING):
+        assert await write(api, resources.read(stored), {"phase": "Serving", "newer": 1}) is True
+    assert api.objects[kinds.MODEL_DEPLOYMENT, "prod", "chat"]["status"]["phase"] == "Serving"
+    assert "older than this operator, update it" in caplog.text
+
+
+async def test_any_other_refusal_of_a_status_is_an_error(api: Any, stored: Json) -> None:
+    api.fail = lambda verb, *_: ApiError(500, "InternalError", "no", "fake") if verb == "apply-status" else None
+    with pytest.raises(ApiError):
+        await write(api, resources.read(stored), {"phase": "Serving"})
+    assert api.writes == []
 
 
 async def test_a_status_is_never_written_to_another_resource_of_the_same_name(api: Any, stored: Json) -> None:
