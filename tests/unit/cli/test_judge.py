@@ -1,88 +1,37 @@
-"""backstay judge: a recorded time judged again, from a recording and from a Prometheus."""
+"""backstay judge: a recorded time judged again, as the operator would have."""
 
 import json
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from backstay_cli.commands.judge import moment
 from backstay_cli.errors import CliError, Exit
-from backstay_cli.main import app
-from backstay_cli.replay import baselines, plot, prometheus, recording
+from backstay_cli.replay import baselines, plot, recording
 from backstay_cli.replay.replay import Rules, decision, looks
-from backstay_cli.replay.scrapes import GONE_SECONDS, Scrape, Scrapes, from_series, parse
+from backstay_cli.replay.scrapes import GONE_SECONDS, Scrape, Scrapes, from_series
 from backstay_contract import manifest as manifests
-from backstay_contract.manifest import Architecture, Manifest, ModelFile, RecordedBaseline
-from backstay_contract.measurement import Measurement
 from backstay_contract.metric import MetricName
-from backstay_contract.names import RuntimeMetric
-from backstay_judge import COUNTED
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-P99 = MetricName.P99_LATENCY
-DIGEST = "sha256:" + "9f" * 32
-BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
-LIMIT = 840.0
-MANIFEST = Manifest(
-    name="chat",
-    version="1.0.0",
-    files=(ModelFile(path="model.safetensors", size=1, sha256=DIGEST),),
-    architecture=Architecture(family="llama"),
-    baselines={P99: RecordedBaseline(value=420, unit="ms", measured=Measurement(method="declared"))},
+from .recorded import (
+    BAD,
+    BEGIN,
+    DIGEST,
+    GOOD,
+    LIMIT,
+    MANIFEST,
+    P99,
+    RESOURCE,
+    SLOW_LATER,
+    Counts,
+    metrics,
+    record,
+    run,
+    scrapes,
 )
-RESOURCE = f"""
-apiVersion: backstay.dev/v1alpha1
-kind: ModelDeployment
-metadata: {{name: chat}}
-spec:
-  model:
-    name: chat
-    version: 1.0.0
-    uri: s3://models/chat/1.0.0
-    sha256: {DIGEST}
-    storage: {{endpoint: "http://minio:9000"}}
-  baselines: {{p99LatencyMs: {{value: 420, tolerance: 2}}}}
-  rollout: {{soak: {{minSeconds: 4, intervalSeconds: 1, alpha: 0.01}}}}
-"""
-
-
-def metrics(judged: int, slow: int, *, digest: str = DIGEST, errors: int = 0) -> str:
-    """A pod's /metrics text."""
-    who = f'model="chat",version="1.0.0",digest="{digest}"'
-    return (
-        f'{RuntimeMetric.JUDGED}{{{who},metric="p99LatencyMs"}} {judged}\n'
-        f'{RuntimeMetric.SLOW}{{{who},metric="p99LatencyMs",limit="840.0"}} {slow}\n'
-        f'{RuntimeMetric.FINISHED}{{{who},outcome="ok"}} {judged - errors}\n'
-        f'{RuntimeMetric.FINISHED}{{{who},outcome="error"}} {errors}\n'
-        f"process_start_time_seconds {BEGIN - 60}\n"
-    )
-
-
-Counts = Sequence[tuple[int, int]]
-"""Requests, and those of them beyond the limit, second by second."""
-
-
-def scrapes(steps: Counts, pods: str = "ab") -> list[Scrape]:
-    """A scrape a second of pods that all get the same."""
-    found, n, k = [], 0, 0
-    for second, (more, slow) in enumerate([(0, 0), *steps]):
-        n, k = n + more, k + slow
-        found += [Scrape(BEGIN + second, pod, parse(metrics(n, k), pod, BEGIN + second)) for pod in pods]
-    return found
-
-
-def record(path: Path, steps: Counts, pods: str = "ab") -> Path:
-    """The same as a recording."""
-    n = k = 0
-    with path.open("w") as file:
-        for second, (more, slow) in enumerate([(0, 0), *steps]):
-            n, k = n + more, k + slow
-            file.writelines(recording.line(BEGIN + second, pod, metrics=metrics(n, k)) for pod in pods)
-    return path
 
 
 @pytest.fixture
@@ -91,12 +40,6 @@ def resource(tmp_path: Path) -> Path:
     path.write_text(RESOURCE)
     return path
 
-
-def run(*arguments: object) -> Any:
-    return CliRunner().invoke(app, ["judge", *map(str, arguments)])
-
-
-GOOD, BAD, SLOW_LATER = [(50, 0)] * 20, [(5, 5)] * 10, [(20, 0)] * 10 + [(20, 16)] * 10
 
 # --- what is decided ----------------------------------------------------------------------------------------------
 
@@ -266,118 +209,6 @@ def test_without_a_digest_the_only_one_of_the_recording_is_judged_and_two_are_as
     assert found.exit_code == Exit.USAGE
     assert "2 digests" in found.stderr
     assert "--sha256" in found.stderr
-
-
-# --- recordings ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("nonsense", "line 2"),
-        ("[1]", "it is no JSON object"),
-        ('{"pod": "a", "metrics": ""}', "at: None is no time"),
-        ('{"at": 1, "metrics": ""}', "pod: None is no name"),
-        ('{"at": 1, "pod": "a"}', "neither metrics"),
-        (f'{{"at": 1, "pod": "a", "metrics": "{RuntimeMetric.JUDGED}{{broken 7"}}', "line 2"),
-    ],
-)
-def test_a_recording_with_a_bad_line_is_refused_with_its_number(tmp_path: Path, line: str, said: str) -> None:
-    path = record(tmp_path / "soak.jsonl", [], pods="a")
-    with path.open("a") as file:
-        file.write(line + "\n")
-    with pytest.raises(CliError) as error:
-        recording.read(path)
-    assert (error.value.code, said in str(error.value)) == (Exit.REFUSED, True)
-
-
-def test_a_recording_that_is_not_there_or_empty_says_so(tmp_path: Path) -> None:
-    with pytest.raises(CliError, match="No such file"):
-        recording.read(tmp_path / "none.jsonl")
-    (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(CliError, match="has no scrapes"):
-        recording.read(tmp_path / "empty.jsonl")
-
-
-# --- Prometheus ---------------------------------------------------------------------------------------------------
-
-
-class Asked:
-    """Answers as a Prometheus that scraped these."""
-
-    def __init__(self, found: Sequence[Scrape]) -> None:
-        self._found = found
-        self.queries: list[dict[str, str]] = []
-
-    def request(self, method: str, url: str, *, fields: dict[str, str], **_: Any) -> Any:
-        assert (method, url) == ("POST", "http://prometheus:9090/api/v1/query")
-        self.queries.append(fields)
-        wanted = [name for name in (*COUNTED, "up") if name in fields["query"].split('"')[1].split("|")]
-        series: dict[str, dict[str, Any]] = {}
-        for scrape in self._found:
-            for sample in scrape.samples:
-                if sample.name in wanted:
-                    labels = {**sample.labels, "__name__": sample.name}
-                    one = series.setdefault(json.dumps(labels), {"metric": labels, "values": []})
-                    one["values"].append([scrape.at, str(sample.value)])
-        body = {"status": "success", "data": {"resultType": "matrix", "result": list(series.values())}}
-        return Answered(200, json.dumps(body).encode())
-
-
-class Answered:
-    def __init__(self, status: int, body: bytes) -> None:
-        self.status = status
-        self._body = body
-
-    def read(self, most: int) -> bytes:
-        return self._body[:most]
-
-
-def test_a_prometheus_is_asked_for_the_raw_points_of_the_digests_pods(
-    monkeypatch: pytest.MonkeyPatch, resource: Path
-) -> None:
-    asked = Asked(scrapes(BAD))
-    monkeypatch.setattr("urllib3.PoolManager", lambda **_: asked)
-    found = run(
-        "--from", "http://prometheus:9090/", "--baselines", resource, "-n", "prod",
-        "--start", "2026-01-01T12:00:00Z", "--end", "2026-01-01T12:00:10Z",
-    )  # fmt: skip
-    assert found.exit_code == Exit.BREACH
-    assert found.stdout.startswith("Breach after 2 s")
-    own, beside = (fields["query"] for fields in asked.queries)
-    assert f'digest=~"(sha256:)?{"9f" * 32}"' in own
-    assert 'pod=~"a|b"' in beside
-    assert all('namespace="prod"' in query and query.endswith("[10s]") for query in (own, beside))
-
-
-def test_a_prometheus_without_such_a_digest_says_so(monkeypatch: pytest.MonkeyPatch, resource: Path) -> None:
-    monkeypatch.setattr("urllib3.PoolManager", lambda **_: Asked([]))
-    found = run("--from", "http://prometheus:9090", "--baselines", resource, "--start", "-10m")
-    assert found.exit_code == Exit.NOT_FOUND
-    assert "no series of digest" in found.stderr
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "code"),
-    [
-        (401, b"no", Exit.FORBIDDEN),
-        (503, b"no", Exit.UNREACHABLE),
-        (200, b"<html>", Exit.REFUSED),
-        (200, b"[]", Exit.REFUSED),
-        (200, b'{"status": "error", "error": "too many samples"}', Exit.REFUSED),
-        (200, b'{"status": "success", "data": {"resultType": "vector", "result": []}}', Exit.REFUSED),
-        (
-            200,
-            b'{"status": "success", "warnings": ["x"], "data": {"resultType": "matrix", "result": []}}',
-            Exit.REFUSED,
-        ),
-        (200, b'{"status": "success", "data": {"resultType": "matrix", "result": [{"metric": {}}]}}', Exit.REFUSED),
-    ],
-)
-def test_what_is_no_whole_answer_is_an_error_and_no_verdict(status: int, body: bytes, code: Exit) -> None:
-    with pytest.raises(CliError) as error:
-        prometheus.parse(status, body, "http://prometheus:9090")
-    assert error.value.code == code
 
 
 # --- times and the plot -------------------------------------------------------------------------------------------
