@@ -36,19 +36,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--part", choices=("resources", "takeover"), action="append", help="only this part")
     parser.add_argument("--resources", type=int, default=1000, help="how many there are (default: 1000)")
+    parser.add_argument("--watched", action="store_true", help="they have a baseline, so that they are watched at rest")
     parser.add_argument("--rest-seconds", type=float, default=120, help="how long they are watched at rest")
     given = parser.parse_args()
     parts, report = given.part or ["resources", "takeover"], Report()
     with running() as plane:
         if "resources" in parts:
             with plane.access.client() as client:
-                many(report, plane, client, given.resources, given.rest_seconds)
+                spec = resources.WATCHED if given.watched else {}
+                many(report, plane, client, given.resources, given.rest_seconds, spec)
         if "takeover" in parts:
             takeover.measure(report, plane)
     return 1 if report.failed else 0
 
 
-def many(report: Report, plane: Plane, client: httpx2.Client, count: int, rest_seconds: float) -> None:
+def many(
+    report: Report, plane: Plane, client: httpx2.Client, count: int, rest_seconds: float, spec: resources.Json
+) -> None:
     """Everything that there is to say about that many resources."""
     for number in range(resources.NAMESPACES):
         plane.control.kubectl("create", "namespace", resources.namespace_of(number))
@@ -56,7 +60,7 @@ def many(report: Report, plane: Plane, client: httpx2.Client, count: int, rest_s
     operator.start()
     operator.wait_until_healthy()
     try:
-        bring_up(report, plane, client, count)
+        bring_up(report, plane, client, count, spec)
         empty = start_up(report, operator, count)
         at_rest(report, operator, rest_seconds, empty)
         rollout(report, client, operator)
@@ -64,10 +68,10 @@ def many(report: Report, plane: Plane, client: httpx2.Client, count: int, rest_s
         operator.kill()
 
 
-def bring_up(report: Report, plane: Plane, client: httpx2.Client, count: int) -> None:
+def bring_up(report: Report, plane: Plane, client: httpx2.Client, count: int, spec: resources.Json) -> None:
     """From nothing to all of them serving: the API server, the controllers and the played node have their part."""
     began = time.monotonic()
-    resources.create(plane, range(count))
+    resources.create(plane, range(count), **spec)
     wait("all serve", lambda: resources.phases(client).get("Serving") == count, BRING_UP_SECONDS, every=2.0)
     report.say(f"{count} resources from apply to serving", f"{time.monotonic() - began:.0f} s")
 

@@ -1,5 +1,6 @@
 """A real control plane, a node that plays the kubelet for thousands of pods, and the operator as a process."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,9 +36,9 @@ class Plane:
 
 
 @contextmanager
-def running(name: str = "bench-scale") -> Iterator[Plane]:
+def running() -> Iterator[Plane]:
     """The plane, for as long as the block lasts."""
-    with control_planes.running_for(name) as control, tempfile.TemporaryDirectory() as folder:
+    with control_planes.running_for(f"scale-{os.getpid()}") as control, tempfile.TemporaryDirectory() as folder:
         crd = control.kubectl("apply", f"--filename={CRD_FILE}", "--output=name").strip()
         control.kubectl("wait", "--for=create", crd, "--timeout=30s")
         control.kubectl("wait", "--for=condition=Established", crd, "--timeout=30s")

@@ -13,6 +13,14 @@ from tests.integration.harness.story import model
 Json = dict[str, Any]
 NAMESPACES = 10
 AT_A_TIME = 16
+WATCHED: Json = {
+    "baselines": {"errorRate": {"value": 0.01}},
+    "rollout": {
+        "scaleDownDelaySeconds": 1,
+        "soak": {"minSeconds": 1, "maxSeconds": 2, "intervalSeconds": 1, "onInsufficientData": "Promote"},
+    },
+}
+"""Nobody asks them anything, so they serve unverified, and are looked at every 30 s."""
 
 
 def namespace_of(number: int) -> str:
