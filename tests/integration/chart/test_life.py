@@ -18,6 +18,11 @@ from backstay_cluster.control_plane import ControlPlane
 from backstay_cluster.errors import ClusterError
 from backstay_contract import names
 
+from tests.integration.harness.definitions import wait_until_established
+from tests.integration.harness.monitoring import GROUP, definition
+from tests.integration.harness.monitoring import name as name_of
+from tests.integration.harness.operator_process import OperatorProcess
+
 pytestmark = pytest.mark.control_plane
 
 ROOT = Path(__file__).parents[3]
@@ -90,10 +95,12 @@ def becomes(wanted: bool, plane: ControlPlane, account: str, namespace: str, *wh
     eventually(lambda: True if may(plane, account, namespace, *what) is wanted else None)
 
 
-def chat(namespace: str) -> str:
-    """The sample's ModelDeployment, with the operator's finalizer as a running operator would leave it."""
+def chat(namespace: str, *, held: bool = False) -> str:
+    """The sample's ModelDeployment; `held`: with the operator's finalizer, as a running operator would leave it."""
     resource = next(item for item in yaml.safe_load_all(SAMPLE.read_text()) if item["kind"] == names.KIND)
-    resource["metadata"] |= {"namespace": namespace, "finalizers": [f"{names.GROUP}/teardown"]}
+    resource["metadata"]["namespace"] = namespace
+    if held:
+        resource["metadata"]["finalizers"] = [f"{names.GROUP}/teardown"]
     return json.dumps(resource)
 
 
@@ -105,7 +112,7 @@ def test_an_installation_makes_the_operator_and_the_crd(
     assert f"kubectl -n {namespace} rollout status deployment/backstay" in notes
     pod = eventually(a_pod_of(get, "operator"))
     assert pod["spec"]["serviceAccountName"] == "backstay"
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    wait_until_established(control_plane, CRD)
     assert len(base64.b64decode(get("secret", "backstay-control")["data"]["key"])) == 48
 
 
@@ -130,7 +137,7 @@ def test_an_upgrade_updates_the_crd(
     del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["rollout"]
     (older / "files" / "crd.yaml").write_text(yaml.safe_dump(crd))
     run_helm("install", "backstay", str(older))
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    wait_until_established(control_plane, CRD)
     resource = json.loads(chat(namespace))
     resource["spec"]["rollout"] = {"retryToken": "1"}
     applied = ("create", "--filename=-", "--validate=strict", "--dry-run=server")
@@ -149,12 +156,111 @@ def test_an_upgrade_updates_the_crd(
 
 
 @pytest.mark.case("T36")
+@pytest.mark.case("T38")
+def test_an_upgrade_of_the_crd_keeps_every_field_of_what_is_stored(
+    run_helm: Helm, get: Callable[..., Any], control_plane: ControlPlane, tmp_path: Path, namespace: str
+) -> None:
+    older = tmp_path / "backstay"
+    shutil.copytree(CHART, older)
+    crd = yaml.safe_load((older / "files" / "crd.yaml").read_text())
+    version = crd["spec"]["versions"][0]
+    fields = version["schema"]["openAPIV3Schema"]["properties"]
+    for field in ("rollback", "networkPolicy", "deletionPolicy"):
+        del fields["spec"]["properties"][field]
+    for field in ("selector", "returning", "degraded"):
+        del fields["status"]["properties"][field]
+    del version["subresources"]["scale"]
+    (older / "files" / "crd.yaml").write_text(yaml.safe_dump(crd))
+    run_helm("install", "backstay", str(older))
+    wait_until_established(control_plane, CRD)
+    control_plane.kubectl("create", "--filename=-", text=chat(namespace))
+    status = json.dumps({"status": {"phase": "Serving", "message": "since before", "replicas": 1}})
+    within = f"--namespace={namespace}"
+    control_plane.kubectl("patch", "mdep", "chat", within, "--subresource=status", "--type=merge", f"--patch={status}")
+    before = get("mdep", "chat")
+
+    run_helm("upgrade", "backstay", str(CHART))
+
+    def upgraded() -> Any:
+        found = get("mdep", "chat")
+        return found if "networkPolicy" in found["spec"] else None
+
+    after = eventually(upgraded)
+    assert before["spec"].items() <= after["spec"].items()
+    assert after["status"].items() >= before["status"].items()
+    assert (after["spec"]["networkPolicy"], after["spec"]["deletionPolicy"]) == ("Managed", "Delete")
+    control_plane.kubectl("scale", "mdep/chat", "--replicas=3", within)
+    assert get("mdep", "chat")["spec"]["replicas"] == 3
+
+
+@pytest.mark.case("T34", "T36")
+def test_deleting_the_crd_ends_every_resource_and_their_children(
+    run_helm: Helm, get: Callable[..., Any], control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    run_helm("install", "backstay", str(CHART))
+    wait_until_established(control_plane, CRD)
+    operator = OperatorProcess(control_plane, control_plane.kubeconfig, tmp_path)
+    operator.start()
+    try:
+        operator.wait_until_healthy()
+        control_plane.kubectl("create", "--filename=-", text=chat(namespace))
+        children = ("deployments,services,pods", "--selector=app.kubernetes.io/name=backstay-model")
+        assert eventually(lambda: get(*children)["items"] or None)
+
+        control_plane.kubectl("delete", "crd", CRD, "--timeout=50s")
+
+        assert eventually(lambda: True if not get(*children)["items"] else None)
+    finally:
+        operator.kill()
+
+
+VALUES = {
+    "defaults": [],
+    "one-namespace": ["--set=watchNamespaces={{{namespace}}}"],
+    "one-namespace-let-go": ["--set=watchNamespaces={{{namespace}}},rbac.releaseEverywhere=true"],
+    "two-operators-shut-in": [
+        "--set=replicas=2,networkPolicy.enabled=true",
+        "--set=networkPolicy.clients[0].podSelector.matchLabels.app=prometheus",
+    ],
+    "monitored": [f"--api-versions={GROUP}/v1/ServiceMonitor", f"--api-versions={GROUP}/v1/PrometheusRule"],
+    "everything-off": [
+        "--set=crds.install=false,uninstallHook.enabled=false,metrics.serviceMonitor.enabled=false",
+        "--set=models.networkPolicy.enabled=false,models.podMonitor.enabled=false,models.prometheusRule.enabled=false",
+    ],
+    "placed": [
+        "--set=nodeSelector.pool=system,priorityClassName=system-cluster-critical",
+        "--set=tolerations[0].operator=Exists,image.digest=sha256:" + "0" * 64,
+        "--set=control.existingSecret=mine,log.format=text,podLabels.team=a,podAnnotations.note=b",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_a_real_api_server_takes_what_the_values_give(
+    helm: Path, run_helm: Helm, control_plane: ControlPlane, namespace: str, name: str
+) -> None:
+    if name == "monitored":
+        for kind in ("ServiceMonitor", "PrometheusRule"):
+            control_plane.kubectl("apply", "--filename=-", text=json.dumps(definition(kind)))
+            wait_until_established(control_plane, name_of(kind))
+    options = [option.format(namespace=namespace) if "{{" in option else option for option in VALUES[name]]
+    rendered = run_helm("template", "backstay", str(CHART), "--kube-version=1.37.2", *options)
+
+    said = control_plane.kubectl(
+        "apply", "--server-side", "--dry-run=server", "--validate=strict", "--filename=-", f"--namespace={namespace}",
+        text=rendered,
+    )  # fmt: skip
+
+    objects = [one for one in yaml.safe_load_all(rendered) if one]
+    assert said.count("serverside-applied (server dry run)") == len(objects)
+
+
 def test_an_uninstallation_releases_the_resources_and_keeps_them_and_the_crd(
     run_helm: Helm, get: Callable[..., Any], control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     run_helm("install", "backstay", str(CHART))
-    control_plane.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
-    control_plane.kubectl("create", "--filename=-", text=chat(namespace))
+    wait_until_established(control_plane, CRD)
+    control_plane.kubectl("create", "--filename=-", text=chat(namespace, held=True))
     with ThreadPoolExecutor() as pool:
         uninstalling = pool.submit(run_helm, "uninstall", "backstay", "--timeout=90s")
         pod = eventually(a_pod_of(get, "release"))
