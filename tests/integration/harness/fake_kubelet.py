@@ -154,8 +154,9 @@ class FakeKubelet:
             return
         runtime = FakeRuntime(name, env, behaviour)
         self.runtimes[name] = runtime
-        servers = await self._serve(runtime, address)
+        servers: list[web.AppRunner] = []
         try:
+            await self._serve(runtime, address, servers)
             if await self._starts(namespace, name, behaviour.start_seconds):
                 await self._report(api, namespace, name, address, behaviour)
                 runtime.ready = is_well(behaviour)
@@ -200,14 +201,13 @@ class FakeKubelet:
         subprocess.run(["ip", "addr", "replace", f"{address}/32", "dev", "lo"], check=True)
         return address
 
-    async def _serve(self, runtime: FakeRuntime, address: str) -> list[web.AppRunner]:
-        servers = []
+    async def _serve(self, runtime: FakeRuntime, address: str, servers: list[web.AppRunner]) -> None:
+        """Fills `servers`, also where it is cancelled between the two: who ends the pod ends all of them."""
         for app, port in ((runtime.app(), Port.HTTP), (runtime.control_app(), Port.CONTROL)):
             server = web.AppRunner(app)
+            servers.append(server)
             await server.setup()
             await web.TCPSite(server, address, port).start()
-            servers.append(server)
-        return servers
 
     def _pod(self, namespace: str, name: str) -> Json | None:
         return self._pods.objects.get((namespace, name))
