@@ -22,8 +22,8 @@ def reason(text: str, otherwise: Reason) -> Reason:
 
 def status(stored: Mapping[str, Any]) -> ModelDeploymentStatus:
     """The stored status as far as this version can read it: the smallest parts that it cannot read are left out."""
-    body = copy.deepcopy(dict(stored))
-    for _ in range(MAX_REPAIRS):
+    body = dict(stored)
+    for tried in range(MAX_REPAIRS):
         try:
             return parse_status(body)
         except ValidationError as error:
@@ -31,6 +31,8 @@ def status(stored: Mapping[str, Any]) -> ModelDeploymentStatus:
             where = wrong["loc"][:-1] if wrong["type"] == "missing" else wrong["loc"]
             if not where:
                 break
+            if tried == 0:
+                body = copy.deepcopy(body)  # what is stored is compared with later
             _leave_out(body, where, wrong.get("ctx", {}).get("max_length"))
     return ModelDeploymentStatus()
 
