@@ -235,14 +235,22 @@ VALUES = {
 }
 
 
+@pytest.fixture
+def monitoring_kinds(control_plane: ControlPlane, name: str) -> Iterator[None]:
+    """Those of the Prometheus operator, as long as the values that make them are tried."""
+    wanted = ("ServiceMonitor", "PrometheusRule") if name == "monitored" else ()
+    for kind in wanted:
+        control_plane.kubectl("apply", "--filename=-", text=json.dumps(definition(kind)))
+        wait_until_established(control_plane, name_of(kind))
+    yield
+    for kind in wanted:
+        control_plane.kubectl("delete", "crd", name_of(kind))
+
+
 @pytest.mark.parametrize("name", sorted(VALUES))
 def test_a_real_api_server_takes_what_the_values_give(
-    helm: Path, run_helm: Helm, control_plane: ControlPlane, namespace: str, name: str
+    run_helm: Helm, control_plane: ControlPlane, monitoring_kinds: None, namespace: str, name: str
 ) -> None:
-    if name == "monitored":
-        for kind in ("ServiceMonitor", "PrometheusRule"):
-            control_plane.kubectl("apply", "--filename=-", text=json.dumps(definition(kind)))
-            wait_until_established(control_plane, name_of(kind))
     options = [option.format(namespace=namespace) if "{{" in option else option for option in VALUES[name]]
     rendered = run_helm("template", "backstay", str(CHART), "--kube-version=1.37.2", *options)
 
