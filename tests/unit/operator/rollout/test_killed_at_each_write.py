@@ -1,5 +1,6 @@
 """A pass that dies after any of its writes changes nothing in the end."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -71,11 +72,16 @@ def fixing() -> World:
     return world
 
 
+def told(world: World) -> set[str]:
+    """What people heard of; at rest a step's time is a part of its name."""
+    return {re.sub(r"^(rest\..+)\.\d+$", r"\1", name) for name in world.events}
+
+
 @pytest.mark.parametrize("begin", [*SCENARIOS.values(), fixing])
 def test_a_killed_pass_tells_nothing_that_the_undisturbed_ones_do_not(begin: Callable[[], World]) -> None:
     undisturbed = rollout(begin, None)
     for point in range(1, undisturbed.writes + 1):
-        strange = rollout(begin, point).events.keys() - undisturbed.events.keys()
+        strange = told(rollout(begin, point)) - told(undisturbed)
         assert not strange, f"killed at write {point} of {undisturbed.writes}"
 
 
