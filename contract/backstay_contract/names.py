@@ -158,6 +158,8 @@ class RuntimeMetric:
     ADMITTED = "backstay_sequences_admitted_limit"
     """Sequences that may run or wait at present; it moves where a target latency is set."""
     LOAD_SECONDS = "backstay_model_load_seconds"
+    START_SECONDS = "backstay_start_seconds"
+    """Label step: verify, prepare, weights, warm_up."""
     EVALUATION_ROUNDS = "backstay_evaluation_rounds_total"
     """Times that the whole evaluation set was computed."""
     EVALUATION_NLL = "backstay_evaluation_nll_total"

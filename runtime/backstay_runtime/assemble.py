@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -27,6 +27,7 @@ from backstay_runtime.runner import Runner
 from backstay_runtime.schedule.admission import Admission
 from backstay_runtime.schedule.batching import Batching
 from backstay_runtime.schedule.scheduler import Scheduler
+from backstay_runtime.startup import Laps, Step
 from backstay_runtime.telemetry.metrics import Metrics
 from backstay_runtime.text.template import ChatTemplate, load_template
 from backstay_runtime.text.tokenizer import Tokenizer
@@ -66,6 +67,8 @@ class Model:
     evaluator: Evaluator | None = None
     close: Callable[[], None] = nothing
     """Ends what it holds beside its thread."""
+    seconds: Mapping[Step, float] = field(default_factory=dict)
+    """That each step of loading took."""
 
 
 def plan_sizes(
@@ -129,7 +132,7 @@ def load(
     digest: str = "",
 ) -> Model:
     """Loads a model onto this machine's device. Raises GiveUpError with a reason."""
-    device = machine.device()
+    device, laps = machine.device(), Laps()
     if not force_quantization and (slower := speed.slower(held_as(dtype, quantization, device), device)):
         raise GiveUpError(GaveUp.SETTINGS_INVALID, slower)
     try:
@@ -141,9 +144,11 @@ def load(
         positions = min(max(longest, max_model_len or config.max_positions), config.max_positions)
         needs = weight_needs(folder, dtype, quantization, device).with_cache(BLOCK_SIZE, config.kv_bytes_per_token)
         spans = dispatch(needs, machine.devices(), machine.device_memory_left)
+        laps.end(Step.PREPARE)
         llama = load_llama(
             folder, dtype=dtype, quantization=quantization, device=device, positions=positions, spans=spans
         )
+        laps.end(Step.WEIGHTS)
     except ModelError as why:
         raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
     except (MemoryError, torch.OutOfMemoryError) as why:
@@ -159,6 +164,7 @@ def load(
     evaluator = Evaluator(runner, texts, range(sizes.blocks, sizes.blocks + own), problem=problem)
     with torch.inference_mode():
         runner.warm_up(PROBE_BLOCK)
+    laps.end(Step.WARM_UP)
     scheduler = Scheduler(
         BlockPool(sizes.blocks, BLOCK_SIZE),
         max_sequences=max_num_seqs,
@@ -166,7 +172,16 @@ def load(
         batching=batching,
     )
     engine = Engine(runner, scheduler, config.eos, digest)
-    return Model(engine, sizes, tokenizer, template, config.vocabulary, evaluator if evaluation else None, runner.close)
+    return Model(
+        engine,
+        sizes,
+        tokenizer,
+        template,
+        config.vocabulary,
+        evaluator if evaluation else None,
+        runner.close,
+        laps.seconds,
+    )
 
 
 def start(model: Model, metrics: Metrics, target_seconds: float | None = None) -> Loaded:
@@ -175,6 +190,7 @@ def start(model: Model, metrics: Metrics, target_seconds: float | None = None) -
         max_sequences=model.sizes.max_num_seqs, queue_length=model.sizes.queue_length, target_seconds=target_seconds
     )
     gauges = Gauges(metrics, admission)
+    metrics.set_start_seconds(model.seconds)
     metrics.kv_total.set(model.engine.scheduler.pool.capacity)
     loop = EngineLoop(model.engine, admission, gauges.read, model.evaluator)
     if model.evaluator is not None:

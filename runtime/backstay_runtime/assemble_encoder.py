@@ -1,6 +1,7 @@
 """Puts an encoder, its batches and its thread together."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from backstay_runtime.model.bert import Bert
 from backstay_runtime.model.bert_load import load_bert, read_pooling
 from backstay_runtime.model.errors import ModelError
 from backstay_runtime.schedule.packing import Packer
+from backstay_runtime.startup import Laps, Step
 from backstay_runtime.telemetry.metrics import Metrics
 from backstay_runtime.text.pieces import PieceTokenizer
 
@@ -32,10 +34,13 @@ class EncoderModel:
 
     bert: Bert
     tokenizer: PieceTokenizer
+    seconds: Mapping[Step, float]
+    """That each step of loading took."""
 
 
 def load(folder: Path, *, max_model_len: int | None) -> EncoderModel:
     """Loads an encoder onto this machine's device and warms it up. Raises GiveUpError with a reason."""
+    laps = Laps()
     try:
         bert = load_bert(folder, machine.device())
         longest = read_pooling(folder, bert.config).max_length
@@ -48,10 +53,12 @@ def load(folder: Path, *, max_model_len: int | None) -> EncoderModel:
         raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
     except (MemoryError, torch.OutOfMemoryError) as why:
         raise GiveUpError(GaveUp.OUT_OF_MEMORY, f"the weights do not fit into memory: {why}") from why
+    laps.end(Step.WEIGHTS)
     with torch.inference_mode():
         for width in (1, 16, tokenizer.longest):
             bert([[0] * width])
-    return EncoderModel(bert, tokenizer)
+    laps.end(Step.WARM_UP)
+    return EncoderModel(bert, tokenizer, laps.seconds)
 
 
 def start(model: EncoderModel, metrics: Metrics, queue_length: int) -> Encoder:
@@ -63,6 +70,7 @@ def start(model: EncoderModel, metrics: Metrics, queue_length: int) -> Encoder:
         metrics.queue_seconds.observe(waited)
         metrics.waiting.set(len(packer))
 
+    metrics.set_start_seconds(model.seconds)
     loop = EncoderLoop(model.bert, packer, queue_length=queue_length, told=told)
     loop.start()
     config = model.bert.config

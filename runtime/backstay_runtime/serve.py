@@ -35,6 +35,7 @@ from backstay_runtime.model.placement import MEMORY_FRACTION
 from backstay_runtime.rpc.server import RpcServer
 from backstay_runtime.server import Ending, listen, make_server, run_servers
 from backstay_runtime.settings import Settings, SettingsError
+from backstay_runtime.startup import Laps, Step
 from backstay_runtime.swap import Start, Swapper, Ways
 from backstay_runtime.telemetry import logs
 from backstay_runtime.telemetry.metrics import Metrics
@@ -90,13 +91,16 @@ async def serve(read: Settings) -> int:
     """Serves on both ports from the start, answering `loading` until the model is there."""
     _check_hardware(read)
     hold(read.folder)
+    laps = Laps()
     manifest, digest = await asyncio.to_thread(open_model, read.folder, read.digest)
+    laps.end(Step.VERIFY)
     identity = Identity(read.name or manifest.name, read.version or manifest.version, digest)
     runtime_version = importlib.metadata.version("backstay-runtime")
     for metric, why in manifest.unusable(runtime_version).items():
         _log.warning("baseline %s is not used: it %s", metric, why)
     limits = {**manifest.limits(runtime_version), **read.limits}
     metrics = Metrics(identity, limits, runtime_version)
+    metrics.set_start_seconds(laps.seconds)
     service = Service(identity, metrics, runtime_version=runtime_version, limits=limits, rules=read.rules)
     ending = Ending(service, read.grace_seconds)
     ending.listen()
@@ -202,6 +206,7 @@ async def _load_encoder(read: Settings, service: Service) -> None:
             version=service.identity.version,
             digest=service.identity.digest,
             seconds=round(seconds, 3),
+            steps={step: round(one, 3) for step, one in model.seconds.items()},
             max_model_len=model.tokenizer.longest,
             labels=len(model.bert.config.labels) or None,
             threads=torch.get_num_threads(),
@@ -240,6 +245,7 @@ async def _load(read: Settings, service: Service, evaluation: Sequence[Evaluatio
             version=service.identity.version,
             digest=service.identity.digest,
             seconds=round(seconds, 3),
+            steps={step: round(one, 3) for step, one in model.seconds.items()},
             max_model_len=model.sizes.max_model_len,
             cache_tokens=model.sizes.blocks * assemble.BLOCK_SIZE,
             threads=torch.get_num_threads(),

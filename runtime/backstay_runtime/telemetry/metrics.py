@@ -10,6 +10,7 @@ from backstay_contract.output import OutputRule
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, ProcessCollector, exposition
 
 from backstay_runtime.identity import Identity
+from backstay_runtime.startup import Step
 from backstay_runtime.telemetry import evidence
 from backstay_runtime.telemetry.evaluation import EvaluationCollector
 
@@ -62,6 +63,8 @@ class Metrics:
         self.prefix_hits = self._counter(names.PREFIX_HITS, "Those of them that were found.").labels(**self._who)
         self.admitted = self._gauge(names.ADMITTED, "Sequences that may run or wait at present.")
         self.load_seconds = self._gauge(names.LOAD_SECONDS, "Time that loading the model took.")
+        self._start = self._labelled_gauge(names.START_SECONDS, "Time that each step of the start took.", "step")
+        self.set_start_seconds(dict.fromkeys(Step, 0.0))
         batch = Histogram(
             names.BATCH_SIZE, "Sequences in a step.", [*self._who], registry=self.registry, buckets=_BATCHES
         )
@@ -72,6 +75,11 @@ class Metrics:
         self.set_mode(Mode.NORMAL)
         build = self._labelled_gauge(names.BUILD_INFO, "The runtime's version.", "runtime")
         build.labels(**self._who, runtime=runtime_version).set(1)
+
+    def set_start_seconds(self, seconds: Mapping[Step, float]) -> None:
+        """How long steps of the start took."""
+        for step, one in seconds.items():
+            self._start.labels(**self._who, step=step).set(one)
 
     def set_mode(self, mode: Mode) -> None:
         """The present mode."""
