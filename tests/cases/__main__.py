@@ -12,7 +12,7 @@ def main() -> int:
     arguments.add_argument("-o", "--output", choices=("text", "json"), default="text", help="how it is printed")
     chosen = arguments.parse_args()
     lists = table.read()
-    marked = collecting.marked(["tests"])
+    marked = collecting.marked()
     rows = {name: table.rows(cases, marked) for name, cases in lists.items()}
     strange = table.unknown(lists, marked)
     missing = [row.case.id for found in rows.values() for row in found if row.missing]
