@@ -50,7 +50,7 @@ class Options:
     """Of one request. Servers answer long ranges more cheaply, and each piece is in memory until it is hashed."""
     pieces: int = 6
     """Pieces in memory at the same time."""
-    record_bytes: int = 4 * MIB
+    record_bytes: int = MIB
     """At most so much of each request is fetched again after a kill."""
     backoff: Backoff = field(default_factory=Backoff)
 
