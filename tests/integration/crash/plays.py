@@ -11,6 +11,8 @@ from tests.integration.harness.story import NAME, Story
 FIRST, BETTER, WORSE = "1.0.0", "1.1.0", "2.0.0"
 REQUESTS_PER_SECOND = 1500.0
 """Enough for a verdict within two looks."""
+PREPARED_SECONDS = 120.0
+"""For a machine that is busy with other things."""
 
 
 @dataclass(frozen=True)
@@ -38,16 +40,16 @@ def nothing(story: Story) -> None:
 
 def first_serves(story: Story) -> None:
     create(story)
-    story.wait("the beginning", lambda: rests(story, FIRST), 60)
+    story.wait("the beginning", lambda: rests(story, FIRST), PREPARED_SECONDS)
 
 
 def better_serves(story: Story) -> None:
     """The first version is in the history only, and what serves is watched."""
     create(story)
     story.edit(rollback={"watch": {"intervalSeconds": 0.2, "roundSeconds": 10}})
-    story.wait("the first version", lambda: rests(story, FIRST), 60)
+    story.wait("the first version", lambda: rests(story, FIRST), PREPARED_SECONDS)
     story.ask_for(BETTER)
-    story.wait("the beginning", lambda: rests(story, BETTER), 60)
+    story.wait("the beginning", lambda: rests(story, BETTER), PREPARED_SECONDS)
 
 
 def turn_bad(story: Story) -> None:
@@ -58,7 +60,7 @@ def turn_bad(story: Story) -> None:
 
 def first_serves_alone(story: Story) -> None:
     create(story, strategy="Recreate")
-    story.wait("the beginning", lambda: rests(story, FIRST), 60)
+    story.wait("the beginning", lambda: rests(story, FIRST), PREPARED_SECONDS)
 
 
 def rests(story: Story, version: str) -> bool:

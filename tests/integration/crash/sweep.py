@@ -26,7 +26,7 @@ QUIET_SECONDS = 1.2
 """No write for so long, and it has come to rest: longer than the pause between two passes that wait for something."""
 PORTS = 17000
 """The first of the proxies' ports; the operators' own come from OperatorProcess."""
-OVER_SECONDS = 60.0
+OVER_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
