@@ -155,7 +155,7 @@ class Lane:
 
 
 def points(play: Play, writes: int, every: int) -> Iterator[Point]:
-    """Both sides of each write; with `every` above 1 a sample that takes the sides in turns."""
+    """Both sides of each write; with `every` above 1 a sample, which an odd number spreads over both sides."""
     for number in range(1, writes + 1):
         for side, when in enumerate(When):
             if (2 * number + side) % every == 0:
