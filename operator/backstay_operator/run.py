@@ -42,9 +42,7 @@ async def run(settings: Settings) -> None:
         thread.join()
 
 
-async def _operate(
-    settings: Settings, telemetry: Telemetry, stopping: asyncio.Event, webhook: Webhook | None
-) -> None:
+async def _operate(settings: Settings, telemetry: Telemetry, stopping: asyncio.Event, webhook: Webhook | None) -> None:
     """Stands by, acts while it leads, stands by again."""
     who = election.identity(settings.instance, settings.pod_uid, uuid.uuid4().hex[:8])
     terms = election.terms(settings.lease_seconds)

@@ -288,7 +288,8 @@ async def test_a_long_list_is_read_in_pages_until_there_is_no_more(server: Serve
         return web.json_response({"items": items, "metadata": {"continue": more}})
 
     server.handler = answer
-    assert [page async for page in api.pages(kinds.POD, "spec.nodeName!=", 2)] == [["a", "b"], ["c"]]
+    found: list[Any] = [page async for page in api.pages(kinds.POD, "spec.nodeName!=", 2)]
+    assert found == [["a", "b"], ["c"]]
     assert [query.get("continue") for _, _, query, _, _ in server.asked] == [None, "next"]
     assert {(query["fieldSelector"], query["limit"]) for _, _, query, _, _ in server.asked} == {
         ("spec.nodeName!=", "2")

@@ -7,19 +7,19 @@ from hypothesis import strategies as st
 A, B, C = (Key("ns", name) for name in "abc")
 
 
-def done(schedule: Schedule, key: Key, now: float = 0.0, again: float | None = None) -> None:
+def done(schedule: Schedule[Key], key: Key, now: float = 0.0, again: float | None = None) -> None:
     schedule.finish(key, failed=False, again=again, now=now, chance=0.0)
 
 
 def test_a_key_added_twice_gets_one_pass() -> None:
-    schedule = Schedule()
+    schedule = Schedule[Key]()
     schedule.add(A, 0)
     schedule.add(A, 0)
     assert (schedule.take(0), schedule.take(0)) == (A, None)
 
 
 def test_a_key_added_while_its_pass_runs_gets_another_one_afterwards() -> None:
-    schedule = Schedule()
+    schedule = Schedule[Key]()
     schedule.add(A, 0)
     assert schedule.take(0) == A
     schedule.add(A, 0)
@@ -29,7 +29,7 @@ def test_a_key_added_while_its_pass_runs_gets_another_one_afterwards() -> None:
 
 
 def test_a_running_key_does_not_hold_up_others() -> None:
-    schedule = Schedule()
+    schedule = Schedule[Key]()
     schedule.add(A, 0)
     schedule.take(0)
     schedule.add(A, 0)
@@ -41,7 +41,7 @@ def test_a_running_key_does_not_hold_up_others() -> None:
 
 
 def test_a_sooner_add_replaces_a_later_one_and_a_later_one_changes_nothing() -> None:
-    schedule = Schedule()
+    schedule = Schedule[Key]()
     schedule.add(A, 10)
     schedule.add(A, 5)
     schedule.add(A, 20)
@@ -52,14 +52,14 @@ def test_a_sooner_add_replaces_a_later_one_and_a_later_one_changes_nothing() -> 
 
 
 def test_who_waits_longest_comes_first() -> None:
-    schedule = Schedule()
+    schedule = Schedule[Key]()
     for key, due in ((A, 3.0), (B, 1.0), (C, 2.0)):
         schedule.add(key, due)
     assert [schedule.take(5) for _ in range(3)] == [B, C, A]
 
 
 def test_a_pass_that_asks_for_the_next_one_gets_it_then() -> None:
-    schedule = Schedule()
+    schedule = Schedule[Key]()
     schedule.add(A, 0)
     schedule.take(0)
     done(schedule, A, now=7, again=2)
@@ -67,7 +67,7 @@ def test_a_pass_that_asks_for_the_next_one_gets_it_then() -> None:
 
 
 def test_failures_wait_longer_each_time_and_a_success_starts_anew() -> None:
-    schedule = Schedule()
+    schedule = Schedule[Key]()
     waits = []
     for _ in range(3):
         schedule.add(A, 0)
@@ -90,7 +90,7 @@ def test_a_backoff_is_never_above_a_minute_and_at_least_half_of_what_it_could_be
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "take", "finish"]), st.sampled_from([A, B, C]), st.integers(0, 5))))
 def test_no_key_is_ever_run_twice_at_once_and_none_is_lost(steps: list[tuple[str, Key, int]]) -> None:
-    schedule, running, asked = Schedule(), set[Key](), set[Key]()
+    schedule, running, asked = Schedule[Key](), set[Key](), set[Key]()
     for now, (step, key, delay) in enumerate(steps):
         if step == "add":
             schedule.add(key, now + delay)

@@ -184,7 +184,7 @@ async def test_a_pass_that_wants_to_write_goes_by_what_is_there_now(api: Any, ht
     ],
 )
 def test_what_is_under_way_is_not_at_rest(change: Json) -> None:
-    body = {"metadata": {"generation": 1}, "status": {"phase": "Serving", "observedGeneration": 1}}
+    body: Json = {"metadata": {"generation": 1}, "status": {"phase": "Serving", "observedGeneration": 1}}
     assert resources.is_at_rest(body)
     assert not resources.is_at_rest({**body, "status": body["status"] | change})
     assert not resources.is_at_rest({**body, "metadata": {"generation": 1, "deletionTimestamp": "t"}})

@@ -82,7 +82,7 @@ async def test_a_pass_that_began_before_the_alert_does_not_count() -> None:
 async def test_two_requests_at_the_same_time_are_both_answered() -> None:
     passes = Passes()
     answers = await asyncio.gather(passes.report(alert()), passes.report(alert(fingerprint="beef")))
-    assert answers == [(), ()]
+    assert list(answers) == [(), ()]
     assert set(passes.saw[-1]) == {"f00d", "beef"}
 
 
