@@ -23,7 +23,9 @@ def main() -> int:
     names = [play.name for play in PLAYS]
     parser = argparse.ArgumentParser(prog="python -m tests.integration.crash", description=__doc__)
     parser.add_argument("--play", action="append", choices=names, help="only this one; may be given several times")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth point; an odd N takes both sides in turns")
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="only every Nth point; an odd N takes both sides in turns"
+    )
     parser.add_argument("--lanes", type=int, default=6, metavar="N", help="runs at the same time")
     chosen = parser.parse_args()
     plays = [play for play in PLAYS if play.name in (chosen.play or names)]
