@@ -63,7 +63,7 @@ class Trap:
     kill: Callable[[], None] = lambda: None
     counted: int = 0
     sprung: Write | None = None
-    """The write that it killed at."""
+    """The write that it killed at, once the process is gone: who waits for it may start the next one."""
 
     def count(self, write: Write | None) -> Write | None:
         """The write, if it is the one to kill at."""
@@ -73,8 +73,8 @@ class Trap:
         return write if self.counted == self.number else None
 
     def spring(self, write: Write) -> None:
-        self.sprung = write
         self.kill()
+        self.sprung = write
 
 
 class Proxy:

@@ -138,7 +138,6 @@ class Lane:
         end = time.monotonic() + OVER_SECONDS
         while not (play.over(story) and self._is_quiet()):
             if trap.sprung is not None and not started_again:
-                story.operator.kill()  # returns when the process is really gone
                 story.operator.start()
                 started_again = True
                 self._proxy.last_write = time.monotonic()

@@ -75,3 +75,10 @@ def test_a_trap_springs_at_its_number_and_once() -> None:
     trap.spring(write)
     assert trap.count(write) is None
     assert (trap.sprung, trap.counted) == (write, 2)
+
+
+def test_a_trap_has_sprung_only_once_the_process_is_gone() -> None:
+    seen: list[Write | None] = []
+    trap = Trap(1, kill=lambda: seen.append(trap.sprung))
+    trap.spring(Write("PATCH", "services", "chat"))
+    assert seen == [None]
