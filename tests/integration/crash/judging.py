@@ -7,26 +7,16 @@ from tests.integration.crash.sweep import Outcome
 
 
 def fault(outcome: Outcome, undisturbed: Outcome) -> str:
-    """What is wrong with a run; empty where it ended as the undisturbed one did.
-
-    An event on the way may be lost with the process that would have told it, but none may be told twice, none may be
-    new, and the end of the attempt must be told.
-    """
+    """What is wrong with a run; empty where it ended as the undisturbed one did and told the same, each thing once."""
     if outcome.problem:
         return outcome.problem
     if differs := end_state.difference(undisturbed.state, outcome.state):
         return differs
     if more := outcome.events - undisturbed.events:
         return f"told once too often: {dict(more)}"
-    ending = outcome.state.get("attempt", {}).get("outcome")
-    if ending is not None and not outcome.events[ending]:
-        return f"the end {ending} was not told"
+    if fewer := undisturbed.events - outcome.events:
+        return f"not told: {dict(fewer)}"
     return ""
-
-
-def lost_events(outcome: Outcome, undisturbed: Outcome) -> int:
-    """Events on the way that nobody told."""
-    return (undisturbed.events - outcome.events).total()
 
 
 def line(outcome: Outcome, wrong: str) -> str:
@@ -37,10 +27,7 @@ def line(outcome: Outcome, wrong: str) -> str:
     return f"{point.play.name:17} {point.number:3} {point.when:6}  {at:45} {said}  {outcome.seconds:.1f} s"
 
 
-def summary(outcomes: Sequence[Outcome], faults: int, lost: int, seconds: float) -> str:
+def summary(outcomes: Sequence[Outcome], faults: int, seconds: float) -> str:
     """The last line."""
     reached = sum(outcome.write is not None for outcome in outcomes)
-    return (
-        f"{len(outcomes)} runs, {reached} of them killed, in {seconds:.0f} s: {faults} ended differently; "
-        f"{lost} events on the way were lost with the process"
-    )
+    return f"{len(outcomes)} runs, {reached} of them killed, in {seconds:.0f} s: {faults} ended differently"

@@ -25,10 +25,8 @@ def sweep(stage: Stage, plays: Sequence[Play], *, lanes: int, every: int, tell: 
         tell(judging.line(outcome, judging.fault(outcome, references[outcome.point.play.name])))
 
     outcomes = run_all(stage, chosen, lanes, told)
-    pairs = [(outcome, references[outcome.point.play.name]) for outcome in outcomes]
-    faults = sum(bool(judging.fault(*pair)) for pair in pairs)
-    lost = sum(judging.lost_events(*pair) for pair in pairs)
-    tell(judging.summary(outcomes, faults, lost, time.monotonic() - began))
+    faults = sum(bool(judging.fault(outcome, references[outcome.point.play.name])) for outcome in outcomes)
+    tell(judging.summary(outcomes, faults, time.monotonic() - began))
     return faults
 
 

@@ -33,21 +33,15 @@ def test_another_end_is_named_by_field_and_values() -> None:
     assert judging.fault(other, UNDISTURBED) == "selector: green != none"
 
 
-def test_an_event_on_the_way_may_be_lost_and_is_counted() -> None:
+def test_an_event_that_was_lost_with_the_process_is_a_fault() -> None:
     outcome = killed(events=Counter(["NewRevision", "Verified"]))
-    assert judging.fault(outcome, UNDISTURBED) == ""
-    assert judging.lost_events(outcome, UNDISTURBED) == 1
+    assert judging.fault(outcome, UNDISTURBED) == "not told: {'Promoted': 1}"
 
 
 @pytest.mark.parametrize("more", ["Promoted", "SelectorRestored"])
 def test_an_event_that_is_told_twice_or_is_new_is_a_fault(more: str) -> None:
     outcome = killed(events=UNDISTURBED.events + Counter([more]))
     assert "told once too often" in judging.fault(outcome, UNDISTURBED)
-
-
-def test_the_end_of_the_attempt_must_be_told() -> None:
-    outcome = killed(events=Counter(["NewRevision", "Promoted"]))
-    assert judging.fault(outcome, UNDISTURBED) == "the end Verified was not told"
 
 
 def test_a_run_that_did_not_come_to_an_end_is_a_fault() -> None:
@@ -57,7 +51,7 @@ def test_a_run_that_did_not_come_to_an_end_is_a_fault() -> None:
 def test_a_line_names_the_write_and_what_came_of_it() -> None:
     assert "PATCH services/chat" in judging.line(killed(), "")
     assert "DIFFERENT: phase" in judging.line(killed(), "phase: a != b")
-    assert "2 of them killed" in judging.summary([killed(), killed(), UNDISTURBED], 0, 0, 1.0)
+    assert "2 of them killed" in judging.summary([killed(), killed(), UNDISTURBED], 0, 1.0)
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers()), st.dictionaries(st.text(max_size=3), st.integers()))
