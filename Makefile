@@ -69,7 +69,7 @@ test: test-unit test-integration ## All tests that need no node
 
 .PHONY: test-unit
 test-unit: $(READY) ## Tests of the parts, and of the architecture
-	$(RUN) pytest tests/unit tests/architecture
+	$(RUN) pytest --numprocesses auto --dist worksteal tests/unit tests/architecture
 
 .PHONY: test-integration
 test-integration: programs ## Tests on a real API server, a real object storage and a real helm

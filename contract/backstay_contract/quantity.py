@@ -15,7 +15,7 @@ def parse(text: str) -> Decimal:
         raise ValueError(f"{text!r} is not an amount; write for example 2, 500m or 3Gi")
     number, unit = Decimal(found[1]), found[2]
     if unit in _BINARY:
-        return number * 2 ** _BINARY[unit]
+        return number * Decimal(2) ** _BINARY[unit]
     if unit in _DECIMAL:
         return number.scaleb(_DECIMAL[unit])
     if unit[:1] in ("e", "E"):

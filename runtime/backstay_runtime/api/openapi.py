@@ -45,7 +45,7 @@ _FAILURES = {
 def document(version: str) -> Json:
     """The whole document."""
     schemas: Json = {"Error": _ERROR}
-    asks = {
+    asks: dict[str, tuple[type[BaseModel], str, Json]] = {
         "/v1/completions": (CompletionRequest, "Continues a text.", _answer("text_completion")),
         "/v1/chat/completions": (ChatRequest, "Answers a chat.", _answer("chat.completion")),
         "/tokenize": (TokenizeRequest, "A text's token ids.", _counted()),

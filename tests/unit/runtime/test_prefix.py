@@ -95,18 +95,20 @@ def test_what_is_found_holds_the_asked_text_even_if_all_keys_are_equal(
 
 @given(st.lists(texts, max_size=10), st.data())
 def test_whatever_is_forgotten_a_parent_is_always_there(known: list[list[int]], data: st.DataObject) -> None:
-    index, number, there = PrefixIndex(), 0, {}
+    index, number = PrefixIndex(), 0
+    there: dict[int, tuple[int, ...]] = {}
     for text in known:
         blocks = [number := number + 1 for _ in range(len(text) // SIZE)]
         add(index, text, blocks)
         there.update({block: tuple(text[: (at + 1) * SIZE]) for at, block in enumerate(blocks) if block in index})
-        if there and data.draw(st.booleans()):
+        forgets: bool = data.draw(st.booleans())
+        if there and forgets:
             for gone in index.forget(data.draw(st.sampled_from(sorted(there)))):
                 del there[gone]
-    for text in set(there.values()):
-        found = find(index, list(text))
-        assert [there[block] for block in found] == [text[: (at + 1) * SIZE] for at in range(len(found))]
-        assert len(found) == len(text) // SIZE
+    for whole in set(there.values()):
+        found = find(index, list(whole))
+        assert [there[block] for block in found] == [whole[: (at + 1) * SIZE] for at in range(len(found))]
+        assert len(found) == len(whole) // SIZE
 
 
 @pytest.mark.parametrize("tokens", [[], [1]])
