@@ -18,6 +18,7 @@ class Reporter:
         self._cases = {case.id: case for case in table.read()["situations"]}
         self._of: dict[str, list[str]] = {}
         self._played: set[str] = set()
+        self._seconds: dict[str, float] = {}
         self.failed = 0
 
     @pytest.hookimpl(trylast=True)
@@ -26,6 +27,8 @@ class Reporter:
             self._of[item.nodeid] = [str(case) for marker in item.iter_markers("case") for case in marker.args]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call":
+            self._seconds[report.nodeid] = report.duration
         bad = report.failed or report.outcome == "skipped"
         if report.when == "teardown" and not bad:
             self._row(report, "as expected")
@@ -37,7 +40,7 @@ class Reporter:
     def _row(self, report: pytest.TestReport, said: str) -> None:
         situations = [case for case in self._of.get(report.nodeid, ()) if case in self._cases]
         self._played.update(situations)
-        seconds = dict(report.user_properties).get("seconds", report.duration)
+        seconds = self._seconds.get(report.nodeid, report.duration)
         name = report.nodeid.rpartition("::")[2].removeprefix("test_").replace("_", " ")
         self._tell(f"{'/'.join(situations) or '-':4} {name}: {said}, {seconds:.1f} s")
         for case in situations:
