@@ -26,6 +26,8 @@ QUIET_SECONDS = 1.2
 """No write for so long, and it has come to rest: longer than the pause between two passes that wait for something."""
 PORTS = 17000
 """The first of the proxies' ports; the operators' own come from OperatorProcess."""
+WATCHES = '"message": "watching '
+"""What an operator logs when it begins to look at its resources."""
 OVER_SECONDS = 120.0
 
 
@@ -138,12 +140,19 @@ class Lane:
         end = time.monotonic() + OVER_SECONDS
         while not (play.over(story) and self._is_quiet()):
             if trap.sprung is not None and not started_again:
-                story.operator.start()
+                self._start_again(story)
                 started_again = True
-                self._proxy.last_write = time.monotonic()
             if time.monotonic() > end:
                 raise AssertionError(f"not over after {OVER_SECONDS:g} s\n{story.report()}")
             time.sleep(0.1)
+
+    def _start_again(self, story: Story) -> None:
+        """Returns when the next operator watches: only from then on is it quiet if nothing is written."""
+        log = story.operator.log
+        before = log.read_text().count(WATCHES)
+        story.operator.start()
+        story.wait("the next operator", lambda: log.read_text().count(WATCHES) > before, OVER_SECONDS)
+        self._proxy.last_write = time.monotonic()
 
     def _is_quiet(self) -> bool:
         return time.monotonic() - self._proxy.last_write > QUIET_SECONDS
