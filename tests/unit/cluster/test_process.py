@@ -23,6 +23,8 @@ def _known(child: "subprocess.Popen[bytes]", argv: tuple[str, ...]) -> Process:
 @pytest.fixture
 def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
     with subprocess.Popen(SLEEP) as child:
+        while not Path(f"/proc/{child.pid}/cmdline").read_bytes():
+            time.sleep(0.01)  # it is between its old program and its new one
         yield child
         child.kill()
 

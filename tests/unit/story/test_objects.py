@@ -26,7 +26,7 @@ def test_the_operator_runs_the_given_images_and_nothing_is_set_twice() -> None:
     assert container["image"] == "o:1"
     names = [variable["name"] for variable in container["env"]]
     assert len(set(names)) == len(names)
-    values = {variable["name"]: variable["value"] for variable in container["env"]}
+    values = {variable["name"]: variable.get("value") for variable in container["env"]}
     assert values["BACKSTAY_RUNTIME_IMAGE"] == "r:1"
     assert values["BACKSTAY_WATCH_NAMESPACES"] == "demo"
     assert values["BACKSTAY_CONTROL_KEY_FILE"]
