@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 LISTED_SECONDS = 300.0
 """What was listed is believed for so long: somebody else's change is put right, and a new CRD found, within it."""
+UNREAD_SECONDS = 2.0
+"""The same, where a kind could not be read for a reason that passes: the API server is busy, or sets a new kind up."""
 
 Place = tuple[Kind, str]
 """Kind and name."""
@@ -56,6 +58,8 @@ class Companions:
         self._found: dict[tuple[str, str], Found] = {}
         """By the resource's namespace and name; whoever made them, a resource of that name is in their labels."""
         self._usable: frozenset[Kind] = frozenset()
+        self._unread: tuple[str, ...] = ()
+        """What was said about kinds that could not be read, and soon may be."""
         self._listed_at: datetime | None = None
         self._listing = asyncio.Lock()
         self._told: set[str] = set()
@@ -69,7 +73,7 @@ class Companions:
             if one.kind in self._usable
         }
         unwanted = {place for place, live in found.items() if owned(live, owner)} - wanted.keys()
-        changed, events, problems = False, list[Event](), list[str]()
+        changed, events, problems = False, list[Event](), list(self._unread)
         for place in [*wanted, *unwanted]:
             try:
                 one = wanted.get(place)
@@ -120,8 +124,10 @@ class Companions:
     async def _list(self) -> None:
         async with self._listing:
             now = self._clock()
-            if self._listed_at is not None and (now - self._listed_at).total_seconds() < LISTED_SECONDS:
+            believed = UNREAD_SECONDS if self._unread else LISTED_SECONDS
+            if self._listed_at is not None and (now - self._listed_at).total_seconds() < believed:
                 return
+            self._unread = ()
             found = await asyncio.gather(*(self._read(kind) for kind in self._choice.kinds))
             usable = {kind: one for kind, one in zip(self._choice.kinds, found, strict=True) if one is not None}
             self._usable = frozenset(usable)
@@ -141,6 +147,8 @@ class Companions:
             lists = [await self._client.list_all(kind, space, mine) for space in self._namespaces or (None,)]
         except ApiError as error:
             log.warning("%s objects are left as they are: %s", kind.name, error)
+            if not (error.forbidden or error.not_found):
+                self._unread += (str(error),)
             return None
         return [_kept(live) for found in lists for live in found]
 

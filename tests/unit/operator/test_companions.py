@@ -20,7 +20,7 @@ from backstay_contract.status import (
 )
 from backstay_operator import kinds
 from backstay_operator.alerts import payload
-from backstay_operator.apply.companions import LISTED_SECONDS, Companions, Kept
+from backstay_operator.apply.companions import LISTED_SECONDS, UNREAD_SECONDS, Companions, Kept
 from backstay_operator.client import ApiError
 from backstay_operator.desired import alerts, companions, disruption, monitoring, network
 from backstay_operator.desired.common import Owner
@@ -381,6 +381,23 @@ async def test_a_missing_right_for_one_kind_leaves_the_others_in_order(api: Any,
     api.fail = lambda *_: None
     keeper.clock.now += timedelta(seconds=LISTED_SECONDS)
     await keeper.keep()
+    assert keeper.there() == ALL
+
+
+@pytest.mark.parametrize("status", [0, 429, 500, 503])
+async def test_a_kind_that_cannot_be_read_for_a_moment_is_read_again_soon(api: Any, status: int) -> None:
+    """A new kind's storage is set up while the first lists of it come: 429."""
+
+    def refuse(of: str, kind: Any, name: str) -> ApiError | None:
+        return ApiError(status, "Busy", "in a moment", "fake") if (of, kind) == ("list", kinds.POD_MONITOR) else None
+
+    api.fail = refuse
+    keeper = Keeper(api)
+    assert len((await keeper.keep()).problems) == 1
+    assert keeper.there() == ALL - {"PodMonitor chat"}
+    api.fail = lambda *_: None
+    keeper.clock.now += timedelta(seconds=UNREAD_SECONDS)
+    assert (await keeper.keep()).problems == ()
     assert keeper.there() == ALL
 
 
