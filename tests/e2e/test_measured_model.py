@@ -26,7 +26,9 @@ def test_a_model_with_measured_baselines_is_judged_by_them(bench: Bench) -> None
     found, limits = measured(bench, bench.serve())
     with bench.speaking(per_second=25):
         status = bench.until_ended(found, bench.ask(found), within_s=150)
-    assert status["active"]["digest"] == found.digest
+    # Whether this machine holds under two pods what it measured under one is not the question.
+    assert status["attempt"]["digest"] == found.digest
+    assert status["reason"] in ("Verified", "Breach", "InsufficientData")
     (verdict,) = [one for one in status["verdicts"] if one["metric"] == "p99LatencyMs"]
     assert verdict["limit"] == pytest.approx(limits["p99LatencyMs"])
     assert verdict["n"] > 0
