@@ -110,7 +110,11 @@ class Proxy:
         timeout = aiohttp.ClientTimeout(total=None)
         async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
             app = web.Application(client_max_size=16 * 1024 * 1024)
-            app.router.add_route("*", "/{path:.*}", lambda request: self._pass_on(session, request))
+
+            async def passed_on(request: web.Request) -> web.StreamResponse:
+                return await self._pass_on(session, request)
+
+            app.router.add_route("*", "/{path:.*}", passed_on)
             runner = web.AppRunner(app, shutdown_timeout=0.1)
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", self.port).start()
