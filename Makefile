@@ -73,7 +73,7 @@ test-unit: $(READY) ## Tests of the parts, and of the architecture
 
 .PHONY: test-integration
 test-integration: programs ## Tests on a real API server, a real object storage and a real helm
-	$(RUN) pytest --numprocesses 2 --dist loadfile tests/integration -m "not node and not device and not sweep"
+	$(RUN) pytest --numprocesses 2 --dist loadfile tests/integration -m "not node and not device"
 
 .PHONY: test-e2e
 test-e2e: $(READY) ## Tests on a real node, with real models

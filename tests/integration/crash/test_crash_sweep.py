@@ -28,7 +28,6 @@ def stage(
 
 
 @pytest.mark.control_plane
-@pytest.mark.sweep
 @pytest.mark.case("S07", "T22", "R1")
 def test_an_operator_killed_at_a_write_ends_as_the_undisturbed_one(
     control_plane: ControlPlane,
