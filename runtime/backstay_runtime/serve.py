@@ -173,24 +173,29 @@ def _ways(read: Settings, runtime_version: str) -> Ways:
             raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
 
     def load(folder: Path, manifest: Manifest, digest: str) -> Start:
-        model = assemble.load(
-            folder,
-            dtype=read.dtype,
-            quantization=read.quantization,
-            force_quantization=read.force_quantization,
-            max_model_len=read.max_model_len,
-            max_num_seqs=read.max_num_seqs,
-            queue_length=read.queue_length,
-            evaluation=manifest.evaluation,
-            batching=read.batching,
-            digest=digest,
-        )
+        model = _decoder(read, folder, manifest.evaluation, digest)
         return lambda metrics: assemble.start(model, metrics, read.target_seconds)
 
     def limits(manifest: Manifest) -> dict[MetricName, float]:
         return {**manifest.limits(runtime_version), **read.limits}
 
     return Ways(opened, room, load, limits)
+
+
+def _decoder(read: Settings, folder: Path, evaluation: Sequence[EvaluationItem], digest: str) -> assemble.Model:
+    """The model in the folder, loaded as the settings say: at the start and for a swap alike."""
+    return assemble.load(
+        folder,
+        dtype=read.dtype,
+        quantization=read.quantization,
+        force_quantization=read.force_quantization,
+        max_model_len=read.max_model_len,
+        max_num_seqs=read.max_num_seqs,
+        queue_length=read.queue_length,
+        evaluation=evaluation,
+        batching=read.batching,
+        digest=digest,
+    )
 
 
 async def _load_encoder(read: Settings, service: Service) -> None:
@@ -219,19 +224,7 @@ async def _load(read: Settings, service: Service, evaluation: Sequence[Evaluatio
         await _load_encoder(read, service)
         return
     began = time.monotonic()
-    model = await asyncio.to_thread(
-        assemble.load,
-        read.folder,
-        dtype=read.dtype,
-        quantization=read.quantization,
-        force_quantization=read.force_quantization,
-        max_model_len=read.max_model_len,
-        max_num_seqs=read.max_num_seqs,
-        queue_length=read.queue_length,
-        evaluation=evaluation,
-        batching=read.batching,
-        digest=service.identity.digest,
-    )
+    model = await asyncio.to_thread(_decoder, read, read.folder, evaluation, service.identity.digest)
     # What was loaded stays: it need not be looked through at every collection.
     gc.collect()
     gc.freeze()

@@ -106,9 +106,10 @@ async def test_at_rest_the_active_pods_are_looked_at_once_in_an_interval(shell: 
     assert await shell.asked(resting, at=29) == LOOK
 
 
-async def test_a_look_after_a_soak_is_not_put_off_by_the_soaks_last_one(shell: Shell) -> None:
+def soaking(shell: Shell) -> Attempt:
+    """An attempt that was flipped to at noon."""
     build = shell.build
-    attempt = Attempt(
+    return Attempt(
         id="r-1",
         revision=build.revision,
         digest=build.digest,
@@ -120,6 +121,10 @@ async def test_a_look_after_a_soak_is_not_put_off_by_the_soaks_last_one(shell: S
         switched_at=NOON,
         limits=(LIMIT,),
     )
+
+
+async def test_a_look_after_a_soak_is_not_put_off_by_the_soaks_last_one(shell: Shell) -> None:
+    attempt = soaking(shell)
     await shell.asked(shell.resting(phase=Phase.SOAKING, attempt=attempt))
     ended = attempt.with_(ended_at=NOON, outcome="Verified")
     assert await shell.asked(shell.resting(attempt=ended), at=1) == LOOK
@@ -145,20 +150,8 @@ async def test_pods_of_a_degraded_revision_are_asked_for_their_mode_in_each_pass
 
 
 async def test_in_the_soak_the_previous_colour_is_looked_at_beside_the_new_one(shell: Shell) -> None:
-    build = shell.build
     shell.up("green")
-    attempt = Attempt(
-        id="r-1",
-        revision=build.revision,
-        digest=build.digest,
-        version=build.version,
-        colour=Colour.BLUE,
-        image=build.image,
-        started_at=NOON,
-        smoke_passed_at=NOON,
-        switched_at=NOON,
-        limits=(LIMIT,),
-    )
+    attempt = soaking(shell)
     asked = await shell.asked(shell.resting(phase=Phase.SOAKING, attempt=attempt))
     assert [one for one in asked if one.endswith("/metrics")] == ["10.0.0.1:8000/metrics", "10.0.0.2:8000/metrics"]
     assert shell.seen.observation.previous_look is not None
