@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS = 1.0
 """After something that is done as well as possible, such as a pod's mode, did not succeed."""
 BLOCKED_SECONDS = 30.0
-"""While something is in the way that no event tells the end of: an object of somebody else's, a refused event."""
+"""While something is in the way that no event tells the end of, such as an object of somebody else's."""
 
 
 class Reconciler:
@@ -108,9 +108,7 @@ class Reconciler:
         status = memory.status(resource.stored_status)
         spec, wrong = self._spec(resource, status)
         if spec is None:
-            if wrong is not None:
-                await self._refuse(client, resource, "SpecValid", wrong)
-            return None
+            return None if wrong is None else await self._refuse(client, resource, "SpecValid", wrong)
         seen = await self._observer.observe(
             resource.owner, spec, status, self._clock(), lambda: self._wake(key), client
         )
@@ -127,8 +125,7 @@ class Reconciler:
             applied = await apply(client, self._http, key_bytes, resource, spec, decision, seen)
         except NameTakenError as error:
             event = Event(error.id, Reason.NAME_TAKEN, str(error), warning=True)
-            await self._refuse(client, resource, "NamesFree", event)
-            return BLOCKED_SECONDS
+            return soonest(await self._refuse(client, resource, "NamesFree", event), BLOCKED_SECONDS)
         if applied.flipped and decision.reason is Reason.BREACH:
             self._observe_flip(seen)
         selector = names.pods_of(resource.owner.name, decision.selector or NO_COLOUR)
@@ -138,16 +135,16 @@ class Reconciler:
         await writing.write(client, resource, written.to_json())
         self._log(key, status, decision, applied)
         self._telemetry.show(key, status, decision.status)
-        told = await self._tell(resource, status, new)
+        untold = await self._tell(resource, status, new)
         kept = await self._companions.keep(resource.owner, spec, decision)
         for problem in kept.problems:
             log.warning("%s", problem, extra={"resource": str(key)})
         beside = [notices.of(event, decision.status, self._clock()) for event in kept.events]
-        told = await self._tell(resource, status, beside) and told
+        untold = soonest(untold, await self._tell(resource, status, beside))
         next_look = self._observer.next_look(resource.owner.uid, spec, decision.status, self._clock())
         retry = RETRY_SECONDS if applied.problems else None
-        blocked = None if told and not kept.problems else BLOCKED_SECONDS
-        return soonest(decision.look_again, next_look, retry, blocked)
+        blocked = BLOCKED_SECONDS if kept.problems else None
+        return soonest(decision.look_again, next_look, retry, blocked, untold)
 
     def _spec(
         self, resource: Resource, status: ModelDeploymentStatus
@@ -163,16 +160,17 @@ class Reconciler:
             return stand_in(self._specs.get(uid), status), event
         return self._specs[uid], None
 
-    async def _refuse(self, client: Client, resource: Resource, condition: str, event: Event) -> None:
-        """Something that only a person can change is in the way: the active colour serves on, the status says why."""
+    async def _refuse(self, client: Client, resource: Resource, condition: str, event: Event) -> float | None:
+        """Something that only a person can change is in the way: the active colour serves on, the status says why.
+        The seconds until the next pass, where that could not be told to people."""
         before, now = memory.status(resource.stored_status), self._clock()
         status = refusal.status(before, before.conditions, condition, event, resource.generation, now)
         new = [notices.of(event, status, now)] if writing.operations(resource.stored_status, status.to_json()) else []
         remembered = status.with_(notices=notices.recorded(before.notices, new))
         await writing.write(client, resource, remembered.to_json())
-        await self._tell(resource, before, new)
+        return await self._tell(resource, before, new)
 
-    async def _tell(self, resource: Resource, before: ModelDeploymentStatus, new: Sequence[Notice]) -> bool:
+    async def _tell(self, resource: Resource, before: ModelDeploymentStatus, new: Sequence[Notice]) -> float | None:
         """Tells what is new, and at first what an operator before this one may have left untold."""
         left = () if self._teller.knows(resource.owner) else notices.lately(before.notices, self._clock())
         return await self._teller.tell(resource.owner, (*left, *new))

@@ -46,7 +46,7 @@ class Zygote:
         self._process.communicate()
 
 
-@dataclass
+@dataclass(eq=False)
 class ForkedOperator(OperatorProcess):
     """Starts and dies as the other one does."""
 
@@ -54,8 +54,13 @@ class ForkedOperator(OperatorProcess):
     pid: int | None = None
     guard: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def alive(self) -> bool:
+        return self.pid is not None
+
     def start(self, **env: str) -> None:
         assert self.zygote is not None
+        self.must_be_alone()
         self.pid = self.zygote.fork(self.environment(**env), self.log)
 
     def kill(self) -> None:

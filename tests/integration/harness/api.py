@@ -2,6 +2,7 @@
 
 import base64
 import ssl
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,16 @@ Json = dict[str, Any]
 MDEPS = f"/apis/{names.API_VERSION}/namespaces/{{namespace}}/{names.PLURAL}"
 
 
+class Patient(httpx2.HTTPTransport):
+    """Asks again where the API server says that it is too early, as kubectl does: right after a CRD came, for one."""
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        while (answer := super().handle_request(request)).status_code == httpx2.codes.TOO_MANY_REQUESTS:
+            answer.close()
+            time.sleep(float(answer.headers.get("Retry-After", 1)))
+        return answer
+
+
 @dataclass(frozen=True)
 class Access:
     """Where the API server is and who asks."""
@@ -23,7 +34,8 @@ class Access:
     token: str
 
     def client(self) -> httpx2.Client:
-        return httpx2.Client(base_url=self.server, headers=self._headers(), verify=self._tls(), timeout=15)
+        transport = Patient(verify=self._tls())
+        return httpx2.Client(base_url=self.server, headers=self._headers(), transport=transport, timeout=15)
 
     def async_client(self) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(base_url=self.server, headers=self._headers(), verify=self._tls(), timeout=15)

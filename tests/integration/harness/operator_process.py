@@ -8,6 +8,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import httpx2
 from backstay_cluster.control_plane import ControlPlane
@@ -17,7 +18,7 @@ RUNTIME_IMAGE = "registry.test/backstay/runtime:1"
 HEALTH_PORT, METRICS_PORT = 18080, 19100
 
 
-@dataclass
+@dataclass(eq=False)
 class OperatorProcess:
     """Starts, kills and starts again, as the container of one pod. Each has a lease of its own if `env` names none."""
 
@@ -29,6 +30,12 @@ class OperatorProcess:
     """Several at the same time have different numbers: their ports follow from it."""
     process: subprocess.Popen[bytes] | None = None
     uid: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    started: ClassVar[list["OperatorProcess"]] = []
+    """Those of this test run."""
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
 
     @property
     def health_port(self) -> int:
@@ -43,9 +50,23 @@ class OperatorProcess:
         return self.folder / "operator.log"
 
     def start(self, **env: str) -> None:
+        self.must_be_alone()
         command = ["nsenter", f"--net={self.plane.netns}", "--", sys.executable, "-m", "backstay_operator", "run"]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=self.environment(**env), stdout=log, stderr=log)
+
+    def must_be_alone(self) -> None:
+        """Two operators that see the same resources and share no lease both act: a test would see another's work."""
+        for one in OperatorProcess.started:
+            assert not (one.alive and self._disturbs(one)), f"another test's operator still runs: {one.folder}"
+        OperatorProcess.started.append(self)
+
+    def _disturbs(self, other: "OperatorProcess") -> bool:
+        mine, others = self.environment(), other.environment()
+        if self.plane is not other.plane or mine["BACKSTAY_LEASE_NAME"] == others["BACKSTAY_LEASE_NAME"]:
+            return False
+        seen, theirs = ({*env.get("BACKSTAY_WATCH_NAMESPACES", "").split(",")} - {""} for env in (mine, others))
+        return not seen or not theirs or bool(seen & theirs)
 
     def environment(self, **env: str) -> dict[str, str]:
         """What the process is given."""

@@ -37,9 +37,6 @@ class Sink:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_port}/hook-with-a-secret"
 
-    def ids(self) -> list[str]:
-        return [one["id"] for one in self.received]
-
     def reasons(self) -> list[str]:
         """In the order in which they came, each id once."""
         return [one["data"]["reason"] for one in {one["id"]: one for one in self.received}.values()]

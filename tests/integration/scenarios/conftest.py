@@ -1,4 +1,4 @@
-"""One operator for all scenarios; each has a namespace of its own, and leaves word of what was seen at its end."""
+"""One operator for the scenarios of a file; each has a namespace of its own, and says at its end what was seen."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,24 +13,23 @@ from tests.integration.harness.story import Story
 from tests.integration.scenarios import seen
 from tests.integration.scenarios.steps import ALERTS_TOKEN
 
-BESIDE_THE_OTHERS = 20
-"""The operator's number: tests elsewhere start operators of their own."""
 
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shared_operator(
     control_plane: ControlPlane, crd: str, operator_kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[OperatorProcess]:
-    """It runs as long as the scenarios do."""
+    """It ends with the file: the next one's tests may have operators of their own."""
     folder = tmp_path_factory.mktemp("scenarios")
     token = folder / "alerts-token"
     token.write_text(ALERTS_TOKEN)
     settings = {"BACKSTAY_ALERTS_TOKEN_FILE": str(token)}
-    process = OperatorProcess(control_plane, operator_kubeconfig, folder, settings, number=BESIDE_THE_OTHERS)
+    process = OperatorProcess(control_plane, operator_kubeconfig, folder, settings)
     process.start()
-    process.wait_until_healthy()
-    yield process
-    process.kill()
+    try:
+        process.wait_until_healthy()
+        yield process
+    finally:
+        process.kill()
 
 
 @pytest.fixture
