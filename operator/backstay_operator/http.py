@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import httpx2
+import aiohttp
 
 TIMEOUT_SECONDS = 2.0
 """For one answer as a whole: a dead or dripping pod delays a pass by no more."""
@@ -41,17 +41,16 @@ class Http:
     """A pool of connections. `ask` never raises anything but HttpError (and cancellation)."""
 
     def __init__(self, timeout: float = TIMEOUT_SECONDS, *, outside: bool = False) -> None:
-        """`outside`: the cluster's proxy and authorities count, as the environment names them."""
+        """Made where an event loop runs. `outside`: the cluster's proxy counts, as the environment names it."""
         self._timeout = timeout
-        self._pool = httpx2.AsyncClient(
-            timeout=timeout,
-            follow_redirects=False,
+        self._pool = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=256, keepalive_timeout=10),
+            cookie_jar=aiohttp.DummyCookieJar(),
             trust_env=outside,
-            limits=httpx2.Limits(max_connections=256, max_keepalive_connections=32, keepalive_expiry=10),
         )
 
     async def close(self) -> None:
-        await self._pool.aclose()
+        await self._pool.close()
 
     async def ask(
         self,
@@ -66,28 +65,27 @@ class Http:
         """One request. `within` bounds the whole of it, in seconds."""
         seconds = self._timeout if within is None else within
         try:
-            async with (
-                asyncio.timeout(seconds),
-                self._pool.stream(
-                    method,
-                    url,
-                    headers=dict(headers or {}),
-                    json=body,
-                    data=dict(form) if form is not None else None,
-                    timeout=httpx2.Timeout(seconds, connect=min(seconds, self._timeout)),
-                ) as response,
-            ):
-                return Answer(response.status_code, dict(response.headers), await _read(response))
-        except (TimeoutError, httpx2.TimeoutException) as error:
+            async with self._pool.request(
+                method,
+                url,
+                headers=headers,
+                json=body,
+                data=form,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=seconds, connect=min(seconds, self._timeout)),
+            ) as response:
+                named = {name.lower(): value for name, value in response.headers.items()}
+                return Answer(response.status, named, await _read(response))
+        except TimeoutError as error:
             raise HttpError(f"no answer within {seconds:g} s") from error
-        except httpx2.HTTPError as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise HttpError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
 
 
-async def _read(response: httpx2.Response) -> bytes:
+async def _read(response: aiohttp.ClientResponse) -> bytes:
     parts: list[bytes] = []
     size = 0
-    async for part in response.aiter_bytes():
+    async for part in response.content.iter_any():
         size += len(part)
         if size > MAX_BYTES:
             raise HttpError(f"the answer is longer than {MAX_BYTES} bytes")

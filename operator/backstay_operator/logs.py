@@ -46,7 +46,7 @@ def configure(form: str, stream: TextIO | None = None) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     # Every single watch reconnect and request is no news.
-    for name in ("kopf", "httpx", "httpx2", "httpcore", "aiohttp", "asyncio"):
+    for name in ("kopf", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
     # It warns that it takes no signals outside of the main thread, which is why it is there.
     logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)

@@ -1,6 +1,7 @@
 """Every read of a pass: children from the API server, and from the pods what only they know.
 
-Pods are asked while an attempt is open, or a losing colour still runs; at rest only when the watch is due to look.
+Pods are asked while an attempt is open, or a losing colour still runs; at rest only at the watch's first look, since an
+operator before this one may have died before it set a mode.
 """
 
 import asyncio
@@ -77,7 +78,8 @@ class Observer:
         flip = _flip(children)
         attempt = open_attempt(status)
         due = looking.is_due(spec, status, self._last_look(owner.uid, status), now)
-        ask = due or status.degraded is not None or _are_asked(states, attempt, selector)
+        first = due and self._last_look(owner.uid, status) is None
+        ask = first or status.degraded is not None or _are_asked(states, attempt, selector)
         asked = [pod for state in states.values() for pod in state.pods] if ask else []
         tried = states[attempt.colour] if attempt else None
         serving = flip.to if flip else selector

@@ -246,7 +246,7 @@ async def test_an_answer_without_end_is_cut(server: Server, http: Http, monkeypa
 
 
 async def test_a_pod_that_is_away_is_a_problem_in_words(http: Http) -> None:
-    with pytest.raises(HttpError, match="ConnectError"):
+    with pytest.raises(HttpError, match="ClientConnectorError"):
         await http.ask("GET", "http://127.0.0.1:1/")
 
 

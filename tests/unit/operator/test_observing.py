@@ -1,13 +1,14 @@
 """Which pods a pass asks."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from backstay_contract.metric import MetricName
 from backstay_contract.names import Annotation, Label
 from backstay_contract.resource import parse_spec
-from backstay_contract.status import Attempt, Colour, ModelDeploymentStatus, Phase
+from backstay_contract.status import Attempt, Colour, HistoryEntry, MetricLimit, ModelDeploymentStatus, Phase, Side
 from backstay_operator import kinds
 from backstay_operator.desired import services
 from backstay_operator.desired.common import Owner, pod_selector
@@ -75,6 +76,27 @@ async def test_at_rest_no_pod_is_asked_also_while_one_of_a_lost_node_never_ends(
     ending["metadata"]["deletionTimestamp"] = "2026-01-01T11:00:00Z"
     blue_serves.put(kinds.POD, ending)
     assert await asked(blue_serves, http, stored) == []
+
+
+async def test_the_watch_asks_for_modes_at_its_first_look_only_and_then_for_metrics(
+    blue_serves: Any, http: Any, stored: Json
+) -> None:
+    spec, digest, own = parse_spec(stored["spec"]), "sha256:" + "ab" * 32, "r1"
+    build = revision.of_spec(spec, SETTINGS.runtime_image, ())
+    made = deployment(OWNER, spec, Colour.BLUE, build, attempt="r-1", replicas=1, token_hash="")
+    blue_serves.put(kinds.DEPLOYMENT, made)
+    limits = (MetricLimit(metric=MetricName.ERROR_RATE, limit=0.1),)
+    entry = HistoryEntry(
+        revision=own, digest=digest, version="1", image="i", verified=True, reason="Verified", at=NOON, limits=limits
+    )
+    side = Side(colour=Colour.BLUE, version="1", digest=digest, revision=own)
+    resting = ModelDeploymentStatus(phase=Phase.SERVING, active=side, history=(entry,))
+    observer = Observer(blue_serves, http, SETTINGS)
+    await observer.observe(OWNER, spec, resting, NOON, lambda: None)
+    assert sorted(url.rpartition("/")[2] for _, url, _ in http.requests) == ["metrics", "state"]
+    http.requests.clear()
+    await observer.observe(OWNER, spec, resting, NOON + timedelta(seconds=60), lambda: None)
+    assert [url.rpartition("/")[2] for _, url, _ in http.requests] == ["metrics"]
 
 
 # --- nodes -------------------------------------------------------------------------------------------------------
