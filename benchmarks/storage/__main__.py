@@ -48,10 +48,13 @@ class Measured(NamedTuple):
 
 
 def measure(all_ways: dict[str, Way], folder: Path, rounds: int, size: int) -> dict[str, Measured]:
-    """Every way in turn, `rounds` times."""
+    """Every way in turn, `rounds` times, each round begun by another way."""
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in all_ways}
-    for _ in range(rounds):
-        for name, way in all_ways.items():
+    order = list(all_ways.items())
+    for turn in range(rounds):
+        first = turn % len(order)
+        for name, way in order[first:] + order[:first]:
+            place.warm(folder, size)
             (target := folder / uuid.uuid4().hex).mkdir()
             began, cpu = time.perf_counter(), time.process_time()
             way(target)

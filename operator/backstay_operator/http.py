@@ -1,6 +1,5 @@
 """HTTP to pods, to Prometheus and to those who are notified: short timeouts, bounded answers, no redirects."""
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple

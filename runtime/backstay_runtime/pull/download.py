@@ -1,9 +1,9 @@
 """Fetches a manifest's files into the partial folder: ranges in parallel, hashed as their bytes arrive.
 
-Two pools work on the files in the manifest's order. The first fetches pieces, writes them and hands them on in memory;
-the second takes a file each and hashes its pieces in order, so that no byte is read twice. How many pieces may be on
-their way or wait is bounded by the buffers. A piece gets its buffer before a later one: else all of them could be taken
-by pieces that wait for one without.
+Two pools work on the files in the manifest's order. The first fetches pieces and writes them; the second takes a file
+each and hashes it in order, out of the page cache, right behind the writes: reading there costs a tenth of the hash, and
+less than memory in which pieces would wait. How many pieces may be on their way or wait is bounded by the slots. A piece
+gets its slot before a later one: else all of them could be taken by pieces that wait for one without.
 """
 
 import os
@@ -18,15 +18,15 @@ from backstay_contract.manifest import MAX_BYTES, Manifest, ModelFile
 from backstay_contract.names import MANIFEST_FILE
 from backstay_contract.termination import GaveUp
 
-from backstay_runtime.pull.buffers import Buffers
 from backstay_runtime.pull.errors import ObjectChangedError, PullError, TransientError, mismatch
 from backstay_runtime.pull.extents import Interval
-from backstay_runtime.pull.filefetch import FileFetch, Piece, Stop, StoppedError
+from backstay_runtime.pull.filefetch import FileFetch, Stop, StoppedError
 from backstay_runtime.pull.hashing import FileHash
 from backstay_runtime.pull.log import Log
 from backstay_runtime.pull.partial import Partial
 from backstay_runtime.pull.progress import Progress
 from backstay_runtime.pull.retry import Backoff, Retries
+from backstay_runtime.pull.slots import Slots
 from backstay_runtime.pull.storage import Storage
 
 Result = TypeVar("Result")
@@ -47,9 +47,9 @@ class Options:
     hashers: int = 4
     """Files hashed at the same time."""
     piece_bytes: int = 8 * MIB
-    """Of one request. Servers answer long ranges more cheaply, and each piece is in memory until it is hashed."""
-    pieces: int = 6
-    """Pieces in memory at the same time."""
+    """Of one request. Servers answer long ranges more cheaply; the hash waits for the first of those under way."""
+    pieces: int = 16
+    """Pieces that are on their way or wait to be hashed."""
     record_bytes: int = MIB
     """At most so much of each request is fetched again after a kill."""
     backoff: Backoff = field(default_factory=Backoff)
@@ -62,7 +62,7 @@ class Download:
         self._storage, self._partial = storage, partial
         self._options, self._progress, self._log = options, progress, log
         self._stop = Stop()
-        self._buffers = Buffers(options.pieces, options.piece_bytes)
+        self._slots = Slots(options.pieces)
 
     def manifest(self) -> bytes:
         """The first MAX_BYTES + 1 bytes of manifest.json, unchecked. Raises PullError."""
@@ -122,18 +122,19 @@ class Download:
             for fetch in fetches:
                 hashing.submit(self._guarded, self._hash, fetch)
                 for piece in fetch.pieces(self._options.piece_bytes):
-                    buffer = self._buffers.take(self._stop)
-                    if buffer is None:
+                    if not self._slots.take(self._stop):
                         break
-                    getting.submit(self._guarded, self._get, fetch, piece, buffer)
+                    if not fetch.begin(piece):
+                        self._slots.give(1)
+                        break
+                    getting.submit(self._guarded, self._get, fetch, piece)
         self._raise_first_error()
 
-    def _get(self, fetch: FileFetch, piece: Interval, buffer: bytearray) -> None:
-        """Fetches one piece and hands it on to be hashed; what arrived before a failure is kept on disk."""
+    def _get(self, fetch: FileFetch, piece: Interval) -> None:
+        """Fetches one piece; what arrived before a failure is kept on disk."""
         path = self._partial.model / fetch.file.path
         descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        cursor, retries = Cursor(piece.start, buffer, piece.start), self._retries()
-        handed_on = False
+        cursor, retries = Cursor(piece.start), self._retries()
         try:
             while cursor.at < piece.end:
                 began = cursor.at
@@ -143,14 +144,11 @@ class Download:
                     if cursor.at - began >= MIB:
                         retries.progressed()
                     retries.failed(error)
-            handed_on = fetch.arrived(piece.start, Piece(buffer, piece.end - piece.start))
         except ObjectChangedError:
             self._log("object replaced while it was read", level="warning", path=fetch.file.path)
             fetch.replaced()
         finally:
             os.close(descriptor)
-            if not handed_on:
-                self._buffers.give(buffer)
 
     def _stream(self, fetch: FileFetch, descriptor: int, cursor: "Cursor", end: int) -> None:
         """One request's bytes to disk, from the cursor on."""
@@ -161,34 +159,34 @@ class Download:
                     if self._stop() or fetch.changed:
                         raise StoppedError
                     _write_all(descriptor, data, cursor.at)
-                    cursor.keep(data)
-                    self._progress.fetched(len(data))
+                    cursor.at += len(data)
                     if cursor.at - recorded >= self._options.record_bytes:
-                        self._partial.record(fetch.file.path, fetch.facts.etag, recorded, cursor.at)
+                        self._note(fetch, recorded, cursor.at)
                         recorded = cursor.at
             finally:
                 if cursor.at > recorded:
-                    self._partial.record(fetch.file.path, fetch.facts.etag, recorded, cursor.at)
+                    self._note(fetch, recorded, cursor.at)
+
+    def _note(self, fetch: FileFetch, start: int, end: int) -> None:
+        """Bytes are on disk: for the next process, for the hash, and for who watches."""
+        self._partial.record(fetch.file.path, fetch.facts.etag, start, end)
+        self._progress.fetched(end - start)
+        fetch.written(start, end)
 
     def _hash(self, fetch: FileFetch) -> None:
         """Follows the file's bytes as they come, then compares."""
         hashed = FileHash(self._partial.model / fetch.file.path)
         try:
             while hashed.at < fetch.file.size:
-                before, on_disk = hashed.at, fetch.on_disk_until(hashed.at)
-                if on_disk > before:
-                    hashed.up_to(on_disk, self._stop)
-                    if hashed.at == before:
-                        break  # shorter on disk than recorded: the digest will say so
-                    continue
-                piece = fetch.take(before, self._stop)
-                hashed.add(memoryview(piece.buffer)[: piece.length])
-                self._buffers.give(piece.buffer)
+                end = fetch.on_disk_beyond(hashed.at, self._stop)
+                hashed.up_to(end, self._stop)
+                if hashed.at < end:
+                    break  # shorter on disk than recorded: the digest will say so
+                self._slots.give(fetch.hashed(end))
             self._compare(fetch, hashed.digest())
         finally:
             hashed.close()
-            for piece in fetch.close():
-                self._buffers.give(piece.buffer)
+            self._slots.give(fetch.close())
 
     def _compare(self, fetch: FileFetch, actual: str) -> None:
         file = fetch.file
@@ -224,15 +222,6 @@ class Cursor:
     """How far a piece has come, known also after a failure."""
 
     at: int
-    buffer: bytearray
-    start: int
-    """Where the buffer begins."""
-
-    def keep(self, data: bytes) -> None:
-        """The next bytes are written, and kept to be hashed."""
-        place = self.at - self.start
-        self.buffer[place : place + len(data)] = data
-        self.at += len(data)
 
 
 def _write_all(descriptor: int, data: bytes, at: int) -> None:

@@ -41,6 +41,10 @@ class Extents:
         """Nothing is there from this offset on."""
         return self._intervals[-1].end if self._intervals else 0
 
+    def reach(self, at: int) -> int:
+        """Everything from `at` up to this offset is there."""
+        return next((end for start, end in self._intervals if start <= at < end), at)
+
     def missing(self, size: int) -> list[Interval]:
         """What a file of `size` bytes still lacks, in order."""
         gaps, at = [], 0

@@ -1,19 +1,12 @@
-"""One file on its way: what is on disk from an earlier try, and the pieces that come."""
+"""One file on its way: which of its bytes are on disk, and which pieces are still to be hashed."""
 
 import threading
-from typing import NamedTuple
+from collections import deque
 
 from backstay_contract.manifest import ModelFile
 
 from backstay_runtime.pull.extents import Extents, Interval, pieces
 from backstay_runtime.pull.storage import Facts
-
-
-class Piece(NamedTuple):
-    """A piece's bytes: the first `length` of a buffer."""
-
-    buffer: bytearray
-    length: int
 
 
 class StoppedError(Exception):
@@ -42,7 +35,7 @@ class Stop:
 
 
 class FileFetch:
-    """A file, the object it comes from, and its pieces that wait to be hashed."""
+    """A file, the object it comes from, and how far it is."""
 
     def __init__(self, file: ModelFile, facts: Facts, have: Extents) -> None:
         self.file = file
@@ -52,7 +45,8 @@ class FileFetch:
         self.whole = False
         """All bytes are there and their digest is the manifest's."""
         self._on_disk = have
-        self._arrived: dict[int, Piece] = {}
+        self._unhashed: deque[Interval] = deque()
+        """Pieces that were begun, in the file's order."""
         self._changed = self._closed = False
         self._condition = threading.Condition()
 
@@ -65,18 +59,18 @@ class FileFetch:
         """The requests that are to be made."""
         return pieces(self._on_disk.missing(self.file.size), most)
 
-    def on_disk_until(self, at: int) -> int:
-        """The end of the bytes from `at` on that an earlier process wrote; `at` itself where there are none."""
-        return next((end for start, end in self._on_disk if start <= at < end), at)
-
-    def arrived(self, start: int, piece: Piece) -> bool:
-        """A piece is there. False when nobody waits for it any more."""
+    def begin(self, piece: Interval) -> bool:
+        """A piece will be asked for, the pieces in their order. False when nobody waits for it any more."""
         with self._condition:
-            if self._closed:
-                return False
-            self._arrived[start] = piece
+            if not self._closed:
+                self._unhashed.append(piece)
+            return not self._closed
+
+    def written(self, start: int, end: int) -> None:
+        """The bytes [start, end) are on disk."""
+        with self._condition:
+            self._on_disk = self._on_disk.with_(start, end)
             self._condition.notify_all()
-            return True
 
     def replaced(self) -> None:
         """The object is another one by now."""
@@ -84,19 +78,30 @@ class FileFetch:
             self._changed = True
             self._condition.notify_all()
 
-    def take(self, start: int, stop: Stop) -> Piece:
-        """The piece that begins at `start`, as soon as it is there. Raises StoppedError when it will not come."""
+    def on_disk_beyond(self, at: int, stop: Stop) -> int:
+        """The end of the bytes that follow `at` on disk, as soon as there are any.
+
+        Raises StoppedError when they will not come.
+        """
         with self._condition:
-            while start not in self._arrived:
+            while (end := self._on_disk.reach(at)) == at:
                 if self._changed or stop():
                     raise StoppedError
                 self._condition.wait(0.2)  # the stop has no way to notify
-            return self._arrived.pop(start)
+            return end
 
-    def close(self) -> list[Piece]:
-        """Nobody waits any more: the pieces that were there in vain."""
+    def hashed(self, at: int) -> int:
+        """Everything below `at` is hashed. Returns how many pieces that ends."""
+        with self._condition:
+            before = len(self._unhashed)
+            while self._unhashed and self._unhashed[0].end <= at:
+                self._unhashed.popleft()
+            return before - len(self._unhashed)
+
+    def close(self) -> int:
+        """Nobody waits any more. Returns how many pieces were begun in vain."""
         with self._condition:
             self._closed = True
-            vain = list(self._arrived.values())
-            self._arrived.clear()
+            vain = len(self._unhashed)
+            self._unhashed.clear()
             return vain

@@ -28,11 +28,6 @@ class FileHash:
             self._hash.update(self._buffer[:count])
             self.at += count
 
-    def add(self, data: memoryview) -> None:
-        """Hashes the next bytes, which are at hand already."""
-        self._hash.update(data)
-        self.at += len(data)
-
     def digest(self) -> str:
         """`sha256:<hex>` of the bytes so far."""
         return f"sha256:{self._hash.hexdigest()}"

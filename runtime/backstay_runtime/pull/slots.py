@@ -1,31 +1,27 @@
-"""Memory for pieces between the network and the hash: a few buffers, used again and again.
+"""How far the network may be ahead of the hash.
 
-Fresh memory for each piece would cost as much as copying it: the kernel clears every page before it hands it out.
+Pieces that are not hashed yet lie in the page cache. Many of them would be written out and dropped from there, where a
+container's memory is small, and come back from the disk.
 """
 
-import queue
+import threading
 from collections.abc import Callable
 
 
-class Buffers:
-    """At most `count` buffers of `size` bytes, each made when it is first needed."""
+class Slots:
+    """At most `count` are taken at the same time."""
 
-    def __init__(self, count: int, size: int) -> None:
-        self._size = size
-        self._free: queue.LifoQueue[bytearray | None] = queue.LifoQueue()
-        for _ in range(count):
-            self._free.put(None)
+    def __init__(self, count: int) -> None:
+        self._free = threading.Semaphore(count)
 
-    def take(self, stopped: Callable[[], bool]) -> bytearray | None:
-        """A buffer, as soon as one is free; None when the work was stopped."""
+    def take(self, stopped: Callable[[], bool]) -> bool:
+        """One slot, as soon as it is free; False when the work was stopped."""
         while not stopped():
-            try:
-                found = self._free.get(timeout=0.2)
-            except queue.Empty:
-                continue
-            return bytearray(self._size) if found is None else found
-        return None
+            if self._free.acquire(timeout=0.2):
+                return True
+        return False
 
-    def give(self, buffer: bytearray) -> None:
-        """A buffer is not needed any more."""
-        self._free.put(buffer)
+    def give(self, count: int) -> None:
+        """So many are free again."""
+        if count:
+            self._free.release(count)

@@ -1,8 +1,8 @@
-"""Buffers: so many and no more, used again, and nobody waits for one after a stop."""
+"""Slots: so many and no more, and nobody waits for one after a stop."""
 
 import threading
 
-from backstay_runtime.pull.buffers import Buffers
+from backstay_runtime.pull.slots import Slots
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,34 +11,32 @@ def never() -> bool:
     return False
 
 
-@given(st.lists(st.booleans(), max_size=40))
-def test_there_are_never_more_buffers_than_agreed(takes: list[bool]) -> None:
-    buffers, out, seen = Buffers(3, 16), list[bytearray](), set[int]()
-    kept: list[bytearray] = []
-    for take in takes:
-        if take and len(out) < 3:
-            found = buffers.take(never)
-            assert found is not None
-            out.append(found)
-            kept.append(found)
-            seen.add(id(found))
-        elif not take and out:
-            buffers.give(out.pop())
-    assert len(seen) <= 3
+@given(st.integers(1, 5), st.lists(st.integers(0, 3), max_size=20))
+def test_as_many_can_be_taken_as_are_free(count: int, gives: list[int]) -> None:
+    slots, out = Slots(count), 0
+    for give in gives:
+        while out < count:
+            assert slots.take(never)
+            out += 1
+        given_back = min(give, out)
+        slots.give(given_back)
+        out -= given_back
+    assert out <= count
 
 
-def test_who_waits_gets_the_buffer_that_is_given_back() -> None:
-    buffers, got = Buffers(1, 16), list[bytearray | None]()
-    first = buffers.take(never)
-    assert first is not None
-    waiting = threading.Thread(target=lambda: got.append(buffers.take(never)))
+def test_who_waits_gets_the_slot_that_is_given_back() -> None:
+    slots, got = Slots(1), list[bool]()
+    assert slots.take(never)
+    waiting = threading.Thread(target=lambda: got.append(slots.take(never)))
     waiting.start()
-    buffers.give(first)
+    waiting.join(0.05)
+    assert waiting.is_alive()
+    slots.give(1)
     waiting.join(10)
-    assert got[0] is first
+    assert got == [True]
 
 
 def test_nobody_waits_after_a_stop() -> None:
-    buffers = Buffers(1, 16)
-    assert buffers.take(never) is not None
-    assert buffers.take(lambda: True) is None
+    slots = Slots(1)
+    assert slots.take(never)
+    assert not slots.take(lambda: True)
