@@ -1,6 +1,7 @@
 """The decision tree of the way back, and degraded mode."""
 
 import pytest
+from backstay_contract.termination import GaveUp, Termination
 
 from tests.integration.harness.story import Story
 from tests.integration.scenarios.steps import behave_now, serving, soaking
@@ -76,6 +77,21 @@ def test_a_rule_may_name_the_last_verified_revision_which_is_older_than_the_prev
         story.wait_until_serving("1.0.0", 60)
     assert traffic.versions == ["1.1.0", "1.2.0", "1.1.0", "1.0.0"]
     assert traffic.lost == 0
+
+
+@pytest.mark.case("S22", "S19")
+def test_one_pod_that_comes_up_on_other_hardware_after_the_flip_sends_all_back_to_the_previous(story: Story) -> None:
+    said = Termination(reason=GaveUp.HARDWARE_MISMATCH, message="2 GPUs wanted, 1 found", expected="2", actual="1")
+    with story.traffic():
+        previous = serving(story, replicas=2)
+        active = soaking(story)
+        story.behave("1.1.0", gives_up=said)
+        kill_one_pod(story, active)
+        story.wait("the way back", lambda: story.selector() == previous, 10)
+        entry = story.wait_until_rejected("1.1.0", 10)
+        status = story.wait_until_serving("1.0.0")
+    assert entry["reason"] == "HardwareMismatch"
+    assert status["active"]["ready"] == 2
 
 
 def modes(story: Story, colour: str) -> list[str]:

@@ -76,6 +76,24 @@ def test_a_breach_goes_back_although_one_of_the_new_pods_is_not_ready(story: Sto
     assert None not in traffic.selectors
 
 
+@pytest.mark.case("S07", "S11")
+def test_when_the_operator_and_the_new_pods_die_together_the_next_operator_goes_back(story: Story) -> None:
+    with story.traffic():
+        previous = serving(story)
+        active = soaking(story)
+        story.behave("1.1.0", unready=True)
+        story.operator.kill()
+        for pod in story.pods(active):
+            story.client.delete(f"/api/v1/namespaces/{story.namespace}/pods/{pod.name}")
+        story.pause(2)
+        assert story.selector() == active
+        story.operator.start()
+        story.wait("the way back", lambda: story.selector() == previous, 20)
+        entry = story.wait_until_rejected("1.1.0", 10)
+        story.wait_until_serving("1.0.0")
+    assert entry["reason"] == "PodsNotReady"
+
+
 @pytest.mark.case("S10")
 def test_a_trouble_that_both_colours_have_holds_and_moves_nothing(story: Story) -> None:
     with story.traffic() as traffic:
