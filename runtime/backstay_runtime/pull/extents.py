@@ -30,13 +30,6 @@ class Extents:
         return sum(end - start for start, end in self._intervals)
 
     @property
-    def frontier(self) -> int:
-        """Everything below this offset is there."""
-        if self._intervals and self._intervals[0].start == 0:
-            return self._intervals[0].end
-        return 0
-
-    @property
     def end(self) -> int:
         """Nothing is there from this offset on."""
         return self._intervals[-1].end if self._intervals else 0

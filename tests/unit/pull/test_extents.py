@@ -39,10 +39,12 @@ def test_what_is_missing_and_what_is_there_make_the_file(given_: list[tuple[int,
     assert not missing & as_set(there)
 
 
-@given(intervals)
-def test_the_frontier_is_the_first_byte_that_is_not_there(given_: list[tuple[int, int]]) -> None:
+@given(intervals, offsets)
+def test_what_is_reached_from_an_offset_ends_at_the_first_byte_that_is_not_there(
+    given_: list[tuple[int, int]], at: int
+) -> None:
     there = as_set(Extents(given_))
-    assert Extents(given_).frontier == next(byte for byte in range(100) if byte not in there)
+    assert Extents(given_).reach(at) == next(byte for byte in range(at, 100) if byte not in there)
 
 
 @given(intervals)
