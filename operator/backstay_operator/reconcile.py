@@ -75,6 +75,10 @@ class Reconciler:
         self._served: dict[Key, str | None] = {}
         self._teller = Teller(client, settings.instance, offer)
 
+    async def begin(self) -> None:
+        """Before the first pass."""
+        await self._teller.recall(self._settings.namespaces)
+
     async def reconcile(self, key: Key) -> float | None:
         """One pass: seconds until the next one, None where only a change calls for it. Raises ApiError and others:
         then the pass has to be tried again."""

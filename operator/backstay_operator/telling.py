@@ -34,10 +34,18 @@ class Teller:
         self._chance = chance
         self._untold: dict[str, list[Notice]] = {}
         self._failures: dict[str, int] = {}
+        self._told_before: set[tuple[str, str]] = set()
 
     def knows(self, owner: Owner) -> bool:
         """Whether something of the resource was told in this operator's life."""
         return owner.uid in self._untold
+
+    async def recall(self, namespaces: tuple[str, ...]) -> None:
+        """Learns what an operator before this one told, so that it is not written once more only to be refused."""
+        try:
+            self._told_before = {event async for event in events.told(self._client, namespaces)}
+        except ApiError as error:
+            log.warning("what an earlier operator told could not be looked for: %s", error)
 
     async def tell(self, owner: Owner, notices: Iterable[Notice]) -> float | None:
         """Tells the notices and those that could not be told before. Where some are left for a later pass: the seconds
@@ -46,7 +54,7 @@ class Teller:
         That people cannot be told must stop nothing that a pass does.
         """
         waiting = self._untold.setdefault(owner.uid, [])
-        waiting += notices
+        waiting += [one for one in notices if not self._was_told_before(owner, one)]
         del waiting[:-MAX_UNTOLD]
         while waiting:
             try:
@@ -62,6 +70,12 @@ class Teller:
                 self._offer(written)
         self._failures.pop(owner.uid, None)
         return None
+
+    def _was_told_before(self, owner: Owner, notice: Notice) -> bool:
+        event = (owner.namespace, events.name_of(owner, notice))
+        known = event in self._told_before
+        self._told_before.discard(event)
+        return known
 
     def _later(self, owner: Owner) -> float:
         """Soon after a first failure, and less and less often where a person has to give a right first."""

@@ -51,6 +51,7 @@ async def serve(
     try:
         if webhook is not None:
             webhook.board = board
+        await reconciler.begin()
         async with asyncio.TaskGroup() as group:
             group.create_task(queue.run(), name="queue")
             group.create_task(outbox.run(settings.namespaces), name="outbox")

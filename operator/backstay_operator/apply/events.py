@@ -4,6 +4,7 @@ An Event carries its notice whole: what is sent to others comes from there (see 
 """
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 from backstay_contract import names
@@ -19,6 +20,11 @@ Json = dict[str, Any]
 REPORTER = f"{names.GROUP}/operator"
 
 
+def name_of(owner: Owner, notice: Notice) -> str:
+    """The name of the Event that tells the notice."""
+    return f"{owner.name}.{message.unique(owner, notice.id)}"
+
+
 def body(owner: Owner, notice: Notice, instance: str) -> Json:
     """The Event as JSON. Pure."""
     data = message.data(owner, notice)
@@ -26,7 +32,7 @@ def body(owner: Owner, notice: Notice, instance: str) -> Json:
         "apiVersion": kinds.EVENT.api_version,
         "kind": kinds.EVENT.name,
         "metadata": {
-            "name": f"{owner.name}.{data['id']}",
+            "name": name_of(owner, notice),
             "namespace": owner.namespace,
             "labels": {Label.MANAGED_BY: names.MANAGED_BY, Label.RESOURCE: owner.name},
             "annotations": {Annotation.NOTICE: json.dumps(data, ensure_ascii=False)},
@@ -56,3 +62,11 @@ async def tell(client: Client, owner: Owner, notice: Notice, instance: str) -> J
         if error.status == 409:
             return None
         raise
+
+
+async def told(client: Client, namespaces: tuple[str, ...]) -> AsyncIterator[tuple[str, str]]:
+    """Namespace and name of every Event of ours that the API server still has. `namespaces`: none for all."""
+    for namespace in namespaces or (None,):
+        async for page, _ in client.listed(kinds.EVENT, namespace, {Label.MANAGED_BY: names.MANAGED_BY}):
+            for event in page:
+                yield event["metadata"]["namespace"], event["metadata"]["name"]

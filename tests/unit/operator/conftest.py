@@ -89,6 +89,11 @@ class FakeApi:
             if of == kind and namespace in (None, where) and wanted <= (body["metadata"].get("labels") or {}).items()
         ]
 
+    async def listed(
+        self, kind: Kind, namespace: str | None, labels: Mapping[str, str], size: int = 250
+    ) -> AsyncIterator[tuple[list[Json], int]]:
+        yield await self.list_all(kind, namespace, labels), 0
+
     async def pages(self, kind: Kind, fields: str = "", size: int = 1) -> AsyncIterator[list[Json]]:
         self._check("list", kind, "")
         self.selected[kind] = fields
