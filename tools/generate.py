@@ -1,6 +1,8 @@
 """Write the generated files, or with --check say which ones are stale. `make generate` and `make check` call it."""
 
 import argparse
+import importlib.metadata
+import json
 import shutil
 import subprocess
 import sys
@@ -12,6 +14,7 @@ from backstay_cluster import programs
 from backstay_contract import crd, reference, yaml_text
 from backstay_operator import telemetry
 from backstay_operator.rollout import diagram
+from backstay_runtime.api import openapi
 
 ROOT = Path(__file__).resolve().parents[1]
 RPC = ROOT / "runtime" / "backstay_runtime" / "rpc"
@@ -89,9 +92,15 @@ def protocol(suffix: str) -> Callable[[], str]:
     return make
 
 
+def http_description() -> str:
+    """What each server also says of itself at /openapi.json."""
+    return json.dumps(openapi.document(importlib.metadata.version("backstay-runtime")), indent=2) + "\n"
+
+
 FILES: Mapping[str, Callable[[], str]] = {
     "crds/backstay.dev_modeldeployments.yaml": resource_definition,
     "charts/backstay/files/crd.yaml": resource_definition,
+    "docs/openapi.json": http_description,
     "docs/reference-metrics.md": telemetry.reference,
     "docs/reference-reasons.md": reference.reasons,
     "docs/reference-resource.md": reference.fields,

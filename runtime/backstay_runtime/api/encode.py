@@ -2,45 +2,21 @@
 
 import base64
 import struct
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from fastapi import Request
-from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from backstay_runtime.api import body, errors
 from backstay_runtime.api.disconnect import unless_gone
 from backstay_runtime.api.errors import ApiError
 from backstay_runtime.api.record import Record
+from backstay_runtime.api.schemas import MAX_TEXTS, ClassifyRequest, EmbeddingsRequest, EncodeRequest
 from backstay_runtime.api.service import Encoder, Service
 from backstay_runtime.encoding import EncoderDeadError, EncoderFullError, NotFiniteError
 from backstay_runtime.telemetry.tracker import Tracker
 
-MAX_TEXTS = 32
 Ids = list[int]
-
-
-class EncodeRequest(BaseModel):
-    """What both endpoints take."""
-
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-    model: str | None = None
-    input: str | list[str] | list[int] | list[list[int]]
-
-
-class EmbeddingsRequest(EncodeRequest):
-    """Body of POST /v1/embeddings."""
-
-    encoding_format: Literal["float", "base64"] = "float"
-    dimensions: Annotated[int, Field(ge=1)] | None = None
-
-
-class ClassifyRequest(EncodeRequest):
-    """Body of POST /classify."""
-
-    top_k: Annotated[int, Field(ge=1)] | None = None
-    """Classes to show, likeliest first; left out: all."""
 
 
 async def embed(request: Request, service: Service, record: Record) -> Response:

@@ -4,16 +4,34 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from backstay_runtime.api.schemas import ChatRequest, CompletionRequest, TokenizeRequest
+from backstay_runtime.api.schemas import (
+    MAX_PROMPTS,
+    MAX_TEXTS,
+    ChatRequest,
+    ClassifyRequest,
+    CompletionRequest,
+    EmbeddingsRequest,
+    TokenizeRequest,
+)
 
 Json = dict[str, Any]
 
 _REF = "#/components/schemas/{model}"
-_TEXT_OR_IDS: list[Json] = [
-    {"type": "string", "minLength": 1},
-    {"type": "array", "minItems": 1, "maxItems": 32, "items": {"type": "string", "minLength": 1}},
-    {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}},
-]
+_TEXT: Json = {"type": "string", "minLength": 1}
+_IDS: Json = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}
+_PROMPT: Json = {
+    "description": "A text, several, or a text's token ids.",
+    "oneOf": [_TEXT, {"type": "array", "minItems": 1, "maxItems": MAX_PROMPTS, "items": _TEXT}, _IDS],
+}
+_INPUT: Json = {
+    "description": "A text, several, a text's token ids, or those of several.",
+    "oneOf": [
+        _TEXT,
+        {"type": "array", "minItems": 1, "maxItems": MAX_TEXTS, "items": _TEXT},
+        _IDS,
+        {"type": "array", "minItems": 1, "maxItems": MAX_TEXTS, "items": _IDS},
+    ],
+}
 _ERROR: Json = {
     "type": "object",
     "required": ["error"],
@@ -48,14 +66,15 @@ def document(version: str) -> Json:
     asks: dict[str, tuple[type[BaseModel], str, Json]] = {
         "/v1/completions": (CompletionRequest, "Continues a text.", _answer("text_completion")),
         "/v1/chat/completions": (ChatRequest, "Answers a chat.", _answer("chat.completion")),
+        "/v1/embeddings": (EmbeddingsRequest, "Each text's vector, from an encoder.", _vectors()),
+        "/classify": (ClassifyRequest, "Each text's classes, from a classifier.", _classes()),
         "/tokenize": (TokenizeRequest, "A text's token ids.", _counted()),
     }
     paths: Json = {path: {"post": _post(*said, schemas)} for path, said in asks.items()}
-    schemas["CompletionRequest"]["properties"]["prompt"] = {
-        "description": "A text, several, or a text's token ids.",
-        "oneOf": _TEXT_OR_IDS,
-    }
+    schemas["CompletionRequest"]["properties"]["prompt"] = _PROMPT
     schemas["CompletionRequest"]["required"] = ["prompt"]
+    for name in ("EmbeddingsRequest", "ClassifyRequest"):
+        schemas[name]["properties"]["input"] = _INPUT
     paths |= {
         "/v1/models": _get("The one model that is served."),
         "/version": _get("Versions of runtime and model, and the digest."),
@@ -109,3 +128,38 @@ def _counted() -> Json:
     properties = {"tokens": {"type": "array", "items": {"type": "integer"}}, "count": {"type": "integer"}}
     schema = {"type": "object", "required": ["tokens", "count"], "properties": properties}
     return {"description": "The ids.", "content": {"application/json": {"schema": schema}}}
+
+
+def _vectors() -> Json:
+    numbers = [{"type": "array", "items": {"type": "number"}}, {"type": "string", "contentEncoding": "base64"}]
+    properties = {
+        "object": {"const": "embedding"},
+        "index": {"type": "integer"},
+        "embedding": {"description": "With encoding_format base64: little-endian float32.", "oneOf": numbers},
+    }
+    return _of_each_text("The vectors, in the order of the texts.", properties)
+
+
+def _classes() -> Json:
+    properties = {
+        "index": {"type": "integer"},
+        "label": {"type": "string"},
+        "score": {"type": "number"},
+        "scores": {"type": "object", "additionalProperties": {"type": "number"}},
+    }
+    return _of_each_text("The classes, in the order of the texts; `label` is the likeliest.", properties)
+
+
+def _of_each_text(description: str, properties: Json) -> Json:
+    item = {"type": "object", "required": list(properties), "properties": properties}
+    schema = {
+        "type": "object",
+        "required": ["object", "data", "model", "usage"],
+        "properties": {
+            "object": {"const": "list"},
+            "data": {"type": "array", "items": item},
+            "model": {"type": "string"},
+            "usage": {"type": "object", "required": ["prompt_tokens", "total_tokens"]},
+        },
+    }
+    return {"description": description, "content": {"application/json": {"schema": schema}}}

@@ -1,6 +1,6 @@
 """What requests may say. Unknown fields are ignored, as OpenAI's clients expect; known ones are checked strictly."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -9,6 +9,7 @@ from backstay_runtime.text.truncate import Truncate
 
 MAX_N = 8
 MAX_PROMPTS = 32
+MAX_TEXTS = 32  # of a request for embeddings or classes
 MAX_STOPS = 4
 MAX_STOP_CHARACTERS = 200
 MAX_LOGPROBS = 20
@@ -193,3 +194,26 @@ class TokenizeRequest(BaseModel):
         if (self.prompt is None) == (self.messages is None):
             raise ValueError("give either prompt or messages")
         return self
+
+
+class EncodeRequest(BaseModel):
+    """What both endpoints of encoders take."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    model: str | None = None
+    input: str | list[str] | list[int] | list[list[int]]
+
+
+class EmbeddingsRequest(EncodeRequest):
+    """Body of POST /v1/embeddings."""
+
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: Annotated[int, Field(ge=1)] | None = None
+
+
+class ClassifyRequest(EncodeRequest):
+    """Body of POST /classify."""
+
+    top_k: Annotated[int, Field(ge=1)] | None = None
+    """Classes to show, likeliest first; left out: all."""

@@ -19,6 +19,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.unit.runtime import tiny_bert
+
 from .processes import Server, running
 
 
@@ -83,10 +85,31 @@ def brief(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
         yield one
 
 
+@pytest.fixture(scope="module", params=["embeddings", "classes"])
+def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of an encoder, with and without a head that classifies."""
+    config = tiny_bert.CLASSIFIER if request.param == "classes" else tiny_bert.CONFIG
+    model = tiny_bert.write(tmp_path_factory.mktemp("encoder"), config, tiny_bert.tensors(config))
+    with running(tmp_path_factory.mktemp("encoding"), "--model", str(model)) as one:
+        one.wait_until_ready()
+        yield one
+
+
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_the_answers_are_as_our_own_description_says(brief: Server, mode: GenerationMode) -> None:
     """schemathesis makes up requests, right and wrong ones: no 500, no undescribed status, no other form."""
-    described = schemathesis.openapi.from_url(f"{brief.url}/openapi.json")
+    assert made_up(brief, mode) >= CASES * 3
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode))
+def test_the_answers_of_encoders_are_as_our_own_description_says(encoder: Server, mode: GenerationMode) -> None:
+    """A decoder answers none of theirs, and they none of a decoder's: each in the form that is described."""
+    assert made_up(encoder, mode) >= CASES * 3
+
+
+def made_up(server: Server, mode: GenerationMode) -> int:
+    """How many requests were made; the server is ready after them."""
+    described = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
     tried = 0
     for found in described.get_all_operations():
         assert isinstance(found, Ok)
@@ -99,8 +122,18 @@ def test_the_answers_are_as_our_own_description_says(brief: Server, mode: Genera
         def as_described(case: "Case[Any]") -> None:
             nonlocal tried
             tried += 1
-            case.call_and_validate(base_url=brief.url, checks=CHECKS)
+            case.call_and_validate(base_url=server.url, checks=CHECKS)
 
         as_described()
-    assert tried >= CASES * 3
-    assert httpx.get(f"{brief.url}/readyz").status_code == 200
+    assert httpx.get(f"{server.url}/readyz").status_code == 200
+    return tried
+
+
+def test_the_openai_client_gets_vectors(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tiny_bert.write(tmp_path_factory.mktemp("vectors"))
+    with running(tmp_path_factory.mktemp("vectors-server"), "--model", str(folder)) as one:
+        one.wait_until_ready()
+        client = openai.OpenAI(base_url=f"{one.url}/v1", api_key="none", max_retries=0)
+        answer = client.embeddings.create(model=folder.name, input=["good day", "bad cat"])
+        assert {"/v1/embeddings", "/classify"} <= set(httpx.get(f"{one.url}/openapi.json").json()["paths"])
+    assert [len(one.embedding) for one in answer.data] == [tiny_bert.CONFIG["hidden_size"]] * 2
