@@ -1,6 +1,7 @@
 """Many small ModelDeployments."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx2
@@ -13,14 +14,7 @@ from tests.integration.harness.story import model
 Json = dict[str, Any]
 NAMESPACES = 10
 AT_A_TIME = 16
-WATCHED: Json = {
-    "baselines": {"errorRate": {"value": 0.01}},
-    "rollout": {
-        "scaleDownDelaySeconds": 1,
-        "soak": {"minSeconds": 1, "maxSeconds": 2, "intervalSeconds": 1, "onInsufficientData": "Promote"},
-    },
-}
-"""Nobody asks them anything, so they serve unverified, and are looked at every 30 s."""
+UNWATCHED: Json = {"rollback": {"afterVerified": "Ignore"}}
 
 
 def namespace_of(number: int) -> str:
@@ -35,9 +29,9 @@ def path_of(number: int) -> str:
     return f"{MDEPS.format(namespace=namespace_of(number))}/{name_of(number)}"
 
 
-def body(number: int, **spec: Any) -> Json:
-    """One pod, and nothing to be judged by, so that its soak is over at once."""
-    soak = {"minSeconds": 1, "maxSeconds": 30, "intervalSeconds": 1}
+def body(number: int) -> Json:
+    """One pod. Nobody asks it anything, so it serves unverified, and is looked at every 30 s."""
+    soak = {"minSeconds": 1, "maxSeconds": 2, "intervalSeconds": 1, "onInsufficientData": "Promote"}
     resources = {"requests": {"cpu": "10m", "memory": "16Mi"}}
     return {
         "apiVersion": names.API_VERSION,
@@ -46,24 +40,37 @@ def body(number: int, **spec: Any) -> Json:
         "spec": {
             "model": model("1.0.0"),
             "replicas": 1,
+            "baselines": {"errorRate": {"value": 0.01}},
             "serving": {"resources": resources},
             "rollout": {"soak": soak, "scaleDownDelaySeconds": 1},
-            **spec,
         },
     }
 
 
-def create(plane: Plane, numbers: range, **spec: Any) -> None:
+def create(plane: Plane, numbers: range) -> None:
     """Applies them all, some at a time."""
+    _each(plane, numbers, lambda client, number: client.post(_all_in(number), json=body(number), timeout=60))
 
+
+def edit(plane: Plane, numbers: range, spec: Json) -> None:
+    """Changes all their specs, some at a time."""
+    kind = {"Content-Type": "application/merge-patch+json"}
+    change = {"spec": spec}
+    _each(plane, numbers, lambda client, number: client.patch(path_of(number), json=change, headers=kind, timeout=60))
+
+
+def _all_in(number: int) -> str:
+    return MDEPS.format(namespace=namespace_of(number))
+
+
+def _each(plane: Plane, numbers: range, ask: Callable[[httpx2.AsyncClient, int], Awaitable[httpx2.Response]]) -> None:
     async def main() -> None:
         gate = asyncio.Semaphore(AT_A_TIME)
         async with plane.access.async_client() as client:
 
             async def one(number: int) -> None:
                 async with gate:
-                    path = MDEPS.format(namespace=namespace_of(number))
-                    done(await client.post(path, json=body(number, **spec), timeout=60))
+                    done(await ask(client, number))
 
             await asyncio.gather(*(one(number) for number in numbers))
 
