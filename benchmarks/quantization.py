@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 from backstay_runtime.batch import Slice
 from backstay_runtime.model.linear import Dtype, Quantization
+from backstay_runtime.model.llama import Llama
 from backstay_runtime.model.load import load_llama
 from backstay_runtime.runner import Runner
 
@@ -24,11 +25,22 @@ from tests.goldens.replay import HERE, converted
 WAYS = (
     (Dtype.FLOAT32, Quantization.NONE),
     (Dtype.FLOAT16, Quantization.NONE),
+    (Dtype.BFLOAT16, Quantization.NONE),
     (Dtype.FLOAT32, Quantization.INT8),
     (Dtype.FLOAT32, Quantization.INT4),
 )
 ROWS = (1, 4, 16)
 BLOCK, TURNS = 16, 12
+
+
+def name_of(dtype: Dtype, quantization: Quantization) -> str:
+    """What a table calls the weights."""
+    return dtype if quantization is Quantization.NONE else quantization
+
+
+def load(dtype: Dtype, quantization: Quantization) -> Llama:
+    """The converted model."""
+    return load_llama(converted(), dtype=dtype, quantization=quantization, device=torch.device("cpu"), positions=1024)
 
 
 def perplexity(runner: Runner, texts: Sequence[Sequence[int]]) -> float:
@@ -45,9 +57,14 @@ def perplexity(runner: Runner, texts: Sequence[Sequence[int]]) -> float:
     return math.exp(nll / count)
 
 
+def slices_of(rows: int) -> list[Slice]:
+    """A token of each of so many sequences, with 100 tokens in the cache and 8 blocks of it each."""
+    return [Slice(number, [5], 100, list(range(2 + 8 * number, 10 + 8 * number))) for number in range(rows)]
+
+
 def step_milliseconds(runner: Runner, rows: int) -> float:
     """The processor's time of a step that decodes so many sequences, 100 tokens each in the cache."""
-    slices = [Slice(number, [5], 100, list(range(2 + 8 * number, 10 + 8 * number))) for number in range(rows)]
+    slices = slices_of(rows)
     best = math.inf
     for _ in range(TURNS):
         began = time.thread_time()
@@ -65,16 +82,13 @@ def main() -> int:
     heads = " ".join(f"{f'ms, {rows} rows':>12}" for rows in ROWS)
     sys.stdout.write(f"{'weights':>8} {'MiB':>6} {'perplexity':>11} {heads}\n")
     for dtype, quantization in WAYS:
-        model = load_llama(
-            converted(), dtype=dtype, quantization=quantization, device=torch.device("cpu"), positions=1024
-        )
+        model = load(dtype, quantization)
         runner = Runner(model, blocks=256, block_size=BLOCK, threads=1)
         with torch.inference_mode():
             found = perplexity(runner, texts)
             times = " ".join(f"{step_milliseconds(runner, rows):>12.1f}" for rows in ROWS)
         runner.close()
-        name = dtype if quantization is Quantization.NONE else quantization
-        sys.stdout.write(f"{name:>8} {model.bytes >> 20:>6} {found:>11.4f} {times}\n")
+        sys.stdout.write(f"{name_of(dtype, quantization):>8} {model.bytes >> 20:>6} {found:>11.4f} {times}\n")
         sys.stdout.flush()
     return 0
 

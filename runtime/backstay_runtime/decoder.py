@@ -1,6 +1,6 @@
 """The compiled step behind plain calls: buffers for each number of rows, and the threads that share the work."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,16 +14,17 @@ from backstay_runtime.model.held import Held, Matrix
 from backstay_runtime.model.llama import Llama, Stage
 from backstay_runtime.model.stack import Stack
 
-MOST_ROWS = 16
+MOST_ROWS: Mapping[Held, int] = dict.fromkeys(Held, 16)
 """Rows up to which each weight is used right where it is read; for more, the library's products are quicker."""
 
 
 class CompiledDecoder:
-    """Decodes one token for each of up to MOST_ROWS sequences. Not thread-safe: one thread calls it."""
+    """Decodes one token for each of up to `most_rows` sequences. Not thread-safe: one thread calls it."""
 
     def __init__(self, model: Llama, cache: KVCache, threads: int) -> None:
         """Compiles for this model's shapes, which takes seconds. `threads`: that compute at once."""
         (stage,) = model.stages
+        self.most_rows = MOST_ROWS[stage.qkv.held]
         self._model = model
         self._parts = threads
         self._others = ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="decoder")
@@ -114,7 +115,9 @@ def _projection(stack: Stack) -> Projection:
 
 
 def _data(held: Stack | Matrix) -> Any:
-    """The stored numbers; float16 as their bits, which is how compiled code takes them."""
+    """The stored numbers; those of 16 bits as whole numbers whose type tells compiled code what their bits are."""
+    if held.held is Held.BFLOAT16:
+        return _array(held.data.view(torch.int16))
     array = _array(held.data)
     return array.view(np.uint16) if held.held is Held.FLOAT16 else array
 

@@ -6,7 +6,7 @@ import torch
 
 from backstay_runtime.attention import Group, PagedAttention
 from backstay_runtime.batch import Layout, Rows, Slice, bucket, buckets_up_to, lay_out
-from backstay_runtime.decoder import MOST_ROWS, CompiledDecoder, padded
+from backstay_runtime.decoder import CompiledDecoder, padded
 from backstay_runtime.kv.cache import KVCache
 from backstay_runtime.model.llama import Llama
 
@@ -35,8 +35,9 @@ class Runner:
 
     def run(self, slices: Sequence[Slice]) -> tuple[torch.Tensor, dict[int, int]]:
         """Computes the slices: hidden states [rows, hidden], and each sequence's first row by its number."""
-        if self._decoder is not None and len(slices) <= MOST_ROWS and all(len(one.tokens) == 1 for one in slices):
-            return self._decode(self._decoder, slices)
+        decoder = self._decoder
+        if decoder is not None and len(slices) <= decoder.most_rows and all(len(one.tokens) == 1 for one in slices):
+            return self._decode(decoder, slices)
         layout = lay_out(slices, self._block_size)
         attends = [
             PagedAttention(cache, _index(layout.slots, stage.device), self._groups(layout, stage.device))
@@ -60,7 +61,7 @@ class Runner:
 
     def logits(self, hidden: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
         """[len(rows), vocabulary] float32 of some rows of `run`'s hidden states."""
-        if self._decoder is not None and len(rows) <= MOST_ROWS:
+        if self._decoder is not None and len(rows) <= self._decoder.most_rows:
             return self._decoder.logits(hidden[list(rows)])
         padding = [0] * (bucket(len(rows)) - len(rows))
         picked = hidden.index_select(0, _index([*rows, *padding], hidden.device))

@@ -38,6 +38,10 @@ def test_float16_stays_near_the_reference(tmp_path: Path) -> None:
     assert off(tiny.write(tmp_path), Dtype.AUTO, [(machine.device(), range(2))]) < 0.2
 
 
+def test_bfloat16_stays_near_the_reference(tmp_path: Path) -> None:
+    assert off(tiny.write(tmp_path), Dtype.BFLOAT16, [(machine.device(), range(2))]) < 2.0
+
+
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one accelerator")
 def test_layers_on_two_accelerators_give_the_reference_logits(tmp_path: Path) -> None:
     spans = [(device, range(number, number + 1)) for number, device in enumerate(machine.devices()[:2])]

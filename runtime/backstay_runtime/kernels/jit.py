@@ -1,4 +1,4 @@
-"""What numba lacks: typed decorators, float16, and atomic counters."""
+"""What numba lacks: typed decorators, floats of 16 bits, and atomic counters."""
 
 import hashlib
 import os
@@ -58,6 +58,17 @@ def float_of_half(_typing: Any, _bits: Any) -> Any:
 
 
 @_builtin
+def float_of_brain(_typing: Any, _bits: Any) -> Any:
+    """The float32 that has the value of a bfloat16's 16 bits, which are its upper half."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, given: Any) -> Any:
+        word = ir.IntType(32)
+        return builder.bitcast(builder.shl(builder.zext(given[0], word), ir.Constant(word, 16)), ir.FloatType())
+
+    return types.float32(types.int16), generate
+
+
+@_builtin
 def low_bits(_typing: Any, _byte: Any) -> Any:
     """A byte's lower four bits as float32. Numba's own whole numbers have 64 bits, which would not be vectorised."""
 
@@ -89,7 +100,7 @@ def add_atomic(_typing: Any, counter: Any, _amount: Any) -> Any:
 
 
 def widen(value: Any) -> Any:
-    """A stored weight as float32; only for compiled code."""
+    """A stored weight as float32; only for compiled code. uint16 holds a float16's bits, int16 a bfloat16's."""
     raise NotImplementedError
 
 
@@ -98,10 +109,13 @@ def _widen(value: Any) -> Any:
     def half(value: Any) -> Any:
         return float_of_half(value)
 
+    def brain(value: Any) -> Any:
+        return float_of_brain(value)
+
     def number(value: Any) -> Any:
         return types.float32(value)
 
-    return half if value == types.uint16 else number
+    return {types.uint16: half, types.int16: brain}.get(value, number)
 
 
 yield_processor: Any = types.ExternalFunction("sched_yield", types.int32())

@@ -1,4 +1,4 @@
-"""How weights are held in memory: as they are, or in fewer bits with scales. Products are in float32 on a CPU."""
+"""How weights are held in memory: as they are, or in fewer bits with scales. Products have the type of their rows."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,6 +21,7 @@ class Held(StrEnum):
 
     FLOAT32 = "float32"
     FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
     INT8 = "int8"
     """One scale a row (output channel), symmetric."""
     INT4 = "int4"
@@ -28,8 +29,13 @@ class Held(StrEnum):
 
     def bytes_of(self, rows: int, columns: int) -> int:
         """Memory of a matrix, scales included."""
-        each = {Held.FLOAT32: 4 * columns, Held.FLOAT16: 2 * columns, Held.INT8: columns + 4}
-        return rows * each.get(self, columns // 2 + columns // GROUP * 4)
+        if self is Held.INT4:
+            return rows * (columns // 2 + columns // GROUP * 4)
+        return rows * (columns + 4 if self is Held.INT8 else _PLAIN[self].itemsize * columns)
+
+
+_PLAIN = {Held.FLOAT32: torch.float32, Held.FLOAT16: torch.float16, Held.BFLOAT16: torch.bfloat16}
+"""Those that are numbers of the processor's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,7 @@ class Matrix:
             return _per_group(weight.float())
         if held is Held.FLOAT16 and not float(weight.abs().max()) < FP16_MAX:
             raise ValueError(f"a weight is larger than float16's {FP16_MAX:g}")
-        kept = torch.float16 if held is Held.FLOAT16 else torch.float32
-        return cls(held, weight.to(kept).contiguous(), torch.ones(len(weight), 1, device=weight.device))
+        return cls(held, weight.to(_PLAIN[held]).contiguous(), torch.ones(len(weight), 1, device=weight.device))
 
     @property
     def bytes(self) -> int:
@@ -74,11 +79,12 @@ class Matrix:
         return Matrix(self.held, self.data[rows], self.scales[rows]).widened()
 
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
-        """[rows, in] float32 -> [rows, out]."""
-        if self.held is Held.FLOAT32 or len(self.data) <= _ROWS_AT_ONCE:
-            return functional.linear(rows, self.widened())
+        """[rows, in] -> [rows, out], in the type of `rows`."""
+        if self.data.dtype == rows.dtype:
+            return functional.linear(rows, self.data)
         starts = range(0, len(self.data), _ROWS_AT_ONCE)
-        return torch.cat([functional.linear(rows, self[at : at + _ROWS_AT_ONCE].widened()) for at in starts], dim=-1)
+        parts = (self[at : at + _ROWS_AT_ONCE].widened().to(rows.dtype) for at in starts)
+        return torch.cat([functional.linear(rows, part) for part in parts], dim=-1)
 
 
 def _per_row(weight: torch.Tensor) -> Matrix:

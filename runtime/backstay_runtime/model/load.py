@@ -11,7 +11,7 @@ from backstay_runtime.model.checkpoint import Checkpoint, read_json
 from backstay_runtime.model.config import LlamaConfig, parse_config
 from backstay_runtime.model.errors import ModelError
 from backstay_runtime.model.held import Matrix
-from backstay_runtime.model.linear import Dtype, Quantization, held_as, table_held_as
+from backstay_runtime.model.linear import Dtype, Quantization, computed_in, held_as, table_held_as
 from backstay_runtime.model.llama import Llama, Stage
 from backstay_runtime.model.placement import Needs
 from backstay_runtime.model.stack import Stack
@@ -115,8 +115,7 @@ class _Loading:
             raise ModelError(f"{name} cannot be held as {held}: {why}; choose another dtype") from why
 
     def _vector(self, name: str, device: torch.device) -> torch.Tensor:
-        half = device.type != "cpu" and self._dtype is not Dtype.FLOAT32
-        return self._tensors.get(name, device).to(torch.float16 if half else torch.float32, copy=True)
+        return self._tensors.get(name, device).to(computed_in(self._dtype, device), copy=True)
 
     def _stage(self, device: torch.device, layers: range, positions: int) -> Stage:
         config = self._config

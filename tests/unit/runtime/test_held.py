@@ -1,7 +1,10 @@
+from typing import get_args
+
 import pytest
 import torch
+from backstay_contract.serving import Serving
 from backstay_runtime.model.held import FP16_MAX, GROUP, Held, Matrix
-from backstay_runtime.model.linear import Dtype, Quantization, held_as, table_held_as
+from backstay_runtime.model.linear import Dtype, Quantization, computed_in, held_as, table_held_as
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +46,7 @@ def test_float32_is_exact_and_float16_to_its_digits() -> None:
     weight = weights()
     assert torch.equal(Matrix.of(weight, Held.FLOAT32).widened(), weight)
     assert torch.equal(Matrix.of(weight, Held.FLOAT16).widened(), weight.half().float())
+    assert torch.equal(Matrix.of(weight, Held.BFLOAT16).widened(), weight.bfloat16().float())
 
 
 @pytest.mark.parametrize("held", list(Held))
@@ -50,6 +54,15 @@ def test_float32_is_exact_and_float16_to_its_digits() -> None:
 def test_products_are_those_of_the_widened_weights(held: Held, rows: int) -> None:
     matrix, rows_in = Matrix.of(weights(), held), weights(rows, seed=2)
     assert torch.allclose(matrix(rows_in), rows_in @ matrix.widened().T, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows_in", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("held", list(Held))
+def test_products_have_the_type_of_their_rows_as_on_a_gpu(held: Held, rows_in: torch.dtype) -> None:
+    matrix, rows = Matrix.of(weights(), held), weights(3, seed=2)
+    found = matrix(rows.to(rows_in))
+    assert found.dtype == rows_in
+    assert torch.allclose(found.float(), matrix(rows), rtol=0.02, atol=0.3)
 
 
 def test_a_large_matrix_is_widened_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +97,30 @@ def test_rows_that_are_no_whole_groups_are_refused_with_4_bits() -> None:
         Matrix.of(weights(3, 40), Held.INT4)
 
 
+def test_a_weight_beyond_float16_is_held_as_bfloat16() -> None:
+    weight = torch.full((2, 4), 2.0**100)
+    assert torch.equal(Matrix.of(weight, Held.BFLOAT16).widened(), weight)
+
+
+def test_norms_and_cache_are_of_16_bits_only_on_a_gpu() -> None:
+    assert {computed_in(dtype, CPU) for dtype in Dtype} == {torch.float32}
+    on_gpu = {dtype: computed_in(dtype, GPU) for dtype in Dtype}
+    assert on_gpu == {
+        Dtype.AUTO: torch.float16,
+        Dtype.FLOAT32: torch.float32,
+        Dtype.FLOAT16: torch.float16,
+        Dtype.BFLOAT16: torch.bfloat16,
+    }
+
+
+def test_every_type_of_the_contract_is_known_here() -> None:
+    assert set(get_args(Serving.model_fields["dtype"].annotation)) == set(Dtype)
+
+
 def test_settings_mean_what_they_say() -> None:
     assert held_as(Dtype.AUTO, Quantization.NONE, CPU) is Held.FLOAT32
     assert held_as(Dtype.AUTO, Quantization.NONE, GPU) is Held.FLOAT16
     assert held_as(Dtype.FLOAT16, Quantization.INT8, CPU) is Held.INT8
     assert table_held_as(Dtype.AUTO, Quantization.INT4, CPU) is Held.INT8
+    assert held_as(Dtype.BFLOAT16, Quantization.NONE, CPU) is Held.BFLOAT16
     assert table_held_as(Dtype.FLOAT16, Quantization.NONE, CPU) is Held.FLOAT16
