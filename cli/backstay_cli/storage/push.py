@@ -12,8 +12,9 @@ from backstay_contract.names import MANIFEST_FILE
 
 from backstay_cli.errors import refused
 from backstay_cli.model.describe import Description
+from backstay_cli.storage.multipart import Advance
 from backstay_cli.storage.store import Store, Stored
-from backstay_cli.storage.upload import Advance, upload
+from backstay_cli.storage.upload import upload
 
 LOOKUPS = 8
 

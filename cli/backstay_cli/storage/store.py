@@ -19,6 +19,13 @@ CHECKSUM_HEADER = "x-amz-checksum-sha256"
 """The storage's own: it compared the bytes when it took them, for objects that were sent in one request."""
 ASK_CHECKSUM: dict[str, str | list[str] | tuple[str]] = {"x-amz-checksum-mode": "ENABLED"}
 CHUNK = 1024 * 1024
+_CONFLICTS = frozenset(
+    {"PreconditionFailed", "InvalidPart", "NoSuchUpload", "ConditionalRequestConflict", "OperationAborted"}
+)
+
+
+class ConflictError(CliError):
+    """Somebody else writes to the same place."""
 
 
 class Stored(NamedTuple):
@@ -171,8 +178,10 @@ def _hex(checksum: str | None) -> str | None:
 def failure(status: int, code: str, where: str) -> CliError:
     """The error for an answer of the storage. Pure."""
     said = f"{status} {code}".strip()
-    if code in ("PreconditionFailed", "InvalidPart", "NoSuchUpload"):
-        return CliError(f"{where}: another push writes to the same place; push again when it is over", Exit.REFUSED)
+    if code in _CONFLICTS:
+        return ConflictError(
+            f"{where}: another push writes to the same place; push again when it is over", Exit.REFUSED
+        )
     if status == 404:
         return CliError(f"{where} does not exist ({said})", Exit.NOT_FOUND)
     if status in (401, 403):

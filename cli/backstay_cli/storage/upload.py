@@ -1,40 +1,16 @@
-"""Uploads a file so that a killed upload goes on where it stopped.
-
-A part is kept when the storage reports our size and MD5 for it (its ETag, on storages that do not encrypt). That
-only saves time: the file is hashed in one pass while its parts are sent, and every pull hashes what it gets.
-"""
+"""Puts a file under its path, whoever else does the same meanwhile."""
 
 import base64
 import hashlib
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
 from pathlib import Path
-from threading import Semaphore
-from xml.etree.ElementTree import Element, SubElement, tostring
 
-from minio.datatypes import Part, Upload
-from minio.error import S3Error
+from backstay_cli.errors import CliError, Exit
+from backstay_cli.storage.multipart import ONLY_NEW, PART_BYTES, Advance, Headers, Multipart, check
+from backstay_cli.storage.store import CHECKSUM_HEADER, SHA256_HEADER, ConflictError, Store, Stored
 
-from backstay_cli.errors import refused
-from backstay_cli.storage.store import CHECKSUM_HEADER, SHA256_HEADER, Store
-
-MIB = 1024 * 1024
-PART_BYTES = 16 * MIB
-MAX_PARTS = 10_000
-PARALLEL = 4
-
-Headers = dict[str, str | list[str] | tuple[str]]
-ONLY_NEW: Headers = {"If-None-Match": "*"}
-"""Check and write in one step: two pushes to one place cannot both succeed."""
-
-Advance = Callable[[int], None]
-"""Called with the number of bytes that are now in the storage."""
-
-
-def part_bytes(size: int) -> int:
-    """Bytes of each part of a file but the last, in whole MiB: few enough parts for S3. Pure."""
-    return max(PART_BYTES, -(-size // (MAX_PARTS * MIB)) * MIB)
+PAUSES = (0.5, 1.0, 2.0, 4.0)
+"""Seconds before another try after a conflict that left no object behind."""
 
 
 def upload(
@@ -42,138 +18,58 @@ def upload(
 ) -> None:
     """Puts `file` under the model's path with its recorded digest (`sha256`: hex digits).
 
-    An object that is there is replaced only with `take_over`. Raises CliError when there is one, when the file's
-    bytes are not that digest's any more, or when the storage fails.
+    An object that is there is replaced only with `take_over`; one that another push of the same bytes has just made is
+    as good as ours. Raises CliError when there are other bytes, when the file's bytes are not that digest's any more,
+    or when the storage fails.
     """
     headers = _headers(sha256) if take_over else _headers(sha256) | ONLY_NEW
-    with store.told_apart(store.location.key(path)):
-        if size <= PART_BYTES:
-            _put_whole(store, file, path, size, sha256, headers)
-            advance(size)
-            return
-        _Multipart(store, path, size, sha256, headers).put(file, advance, resume=True)
-        stored = store.stat(path)
-        if stored is None or stored.sha256 != sha256:
-            # The unfinished upload that was taken up had been begun for other bytes, and recorded their digest.
-            _Multipart(store, path, size, sha256, _headers(sha256)).put(file, lambda _: None, resume=False)
+    told: list[int] = []
+
+    def tell(count: int) -> None:
+        told.append(count)
+        advance(count)
+
+    for pause in (*PAUSES, None):
+        try:
+            with store.told_apart(store.location.key(path)):
+                _send(store, file, path, size, sha256, headers, (lambda _: None) if told else tell)
+            break
+        except CliError as error:
+            there = _there(store, path, error)
+            if there is not None and (there.size, there.sha256) == (size, sha256):
+                break
+            others = there is not None and not take_over
+            if pause is None or others or not isinstance(error, ConflictError):
+                raise
+            time.sleep(pause)
+    advance(size - sum(told))
+
+
+def _there(store: Store, path: str, error: CliError) -> Stored | None:
+    """What is in the file's place after a failure that another push may be the reason of.
+
+    Some storages answer with a 5xx when the object that is to be made is made by somebody else in the same moment.
+    """
+    if not isinstance(error, ConflictError) and error.code is not Exit.UNREACHABLE:
+        return None
+    try:
+        return store.stat(path)
+    except CliError:
+        return None
 
 
 def _headers(sha256: str) -> Headers:
     return {"Content-Type": "application/octet-stream", SHA256_HEADER: sha256}
 
 
-def _put_whole(store: Store, file: Path, path: str, size: int, sha256: str, headers: Headers) -> None:
+def _send(store: Store, file: Path, path: str, size: int, sha256: str, headers: Headers, advance: Advance) -> None:
+    if size > PART_BYTES:
+        Multipart(store, path, size, sha256, headers).put(file, advance)
+        return
     data = file.read_bytes()
-    _check(file, size, len(data), sha256, hashlib.sha256(data).hexdigest())
+    check(file, size, len(data), sha256, hashlib.sha256(data).hexdigest())
     # The storage compares the checksum before it keeps the object, and vouches for it afterwards.
     headers = headers | {CHECKSUM_HEADER: base64.b64encode(bytes.fromhex(sha256)).decode()}
     # put_object of the library can send neither a condition nor parts that are there already: hence its inner calls.
     store.client._put_object(store.location.bucket, store.location.key(path), data, headers)
-
-
-def _check(file: Path, size: int, found: int, sha256: str, actual: str) -> None:
-    if (found, actual) != (size, sha256):
-        raise refused(f"{file}: changed while it was pushed; push again when nobody writes to it")
-
-
-class _Multipart:
-    """One object that is sent in parts."""
-
-    def __init__(self, store: Store, path: str, size: int, sha256: str, headers: Headers) -> None:
-        self._client, self._bucket = store.client, store.location.bucket
-        self._key = store.location.key(path)
-        self._size, self._sha256, self._headers = size, sha256, headers
-        self._part_bytes = part_bytes(size)
-
-    def put(self, file: Path, advance: Advance, *, resume: bool) -> None:
-        upload_id, present = self._unfinished(keep=resume)
-        hashed, total = hashlib.sha256(), 0
-        room = Semaphore(PARALLEL + 1)  # bounds the parts in memory
-        sent: list[Future[Part]] = []
-        with ThreadPoolExecutor(PARALLEL, "upload") as pool:
-            try:
-                for number, data in enumerate(self._parts(file), start=1):
-                    hashed.update(data)
-                    total += len(data)
-                    room.acquire()
-                    future = pool.submit(self._send, upload_id, number, data, present, advance)
-                    future.add_done_callback(lambda _: room.release())
-                    sent.append(future)
-                    if any(one.done() and one.exception() for one in sent[-PARALLEL - 2 :]):
-                        break
-                parts = [one.result() for one in sent]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-        if (total, hashed.hexdigest()) != (self._size, self._sha256):
-            self._client._abort_multipart_upload(self._bucket, self._key, upload_id)
-            _check(file, self._size, total, self._sha256, hashed.hexdigest())
-        self._complete(upload_id, parts)
-
-    def _complete(self, upload_id: str, parts: Iterable[Part]) -> None:
-        root = Element("CompleteMultipartUpload")
-        for part in parts:
-            entry = SubElement(root, "Part")
-            SubElement(entry, "PartNumber").text = str(part.part_number)
-            SubElement(entry, "ETag").text = f'"{part.etag}"'
-        condition = {name: value for name, value in self._headers.items() if name in ONLY_NEW}
-        self._client._execute(
-            "POST",
-            self._bucket,
-            self._key,
-            body=tostring(root),
-            headers={"Content-Type": "application/xml"} | condition,
-            query_params={"uploadId": upload_id},
-        )
-
-    def _parts(self, file: Path) -> Iterator[bytes]:
-        with file.open("rb", buffering=0) as opened:
-            while data := _read_full(opened.fileno(), self._part_bytes):
-                yield data
-
-    def _send(self, upload_id: str, number: int, data: bytes, present: Mapping[int, Part], advance: Advance) -> Part:
-        there = present.get(number)
-        if there is None or (there.size, there.etag) != (len(data), _md5(data)):
-            etag = self._client._upload_part(self._bucket, self._key, data, None, upload_id, number)
-            there = Part(number, etag)
-        advance(len(data))
-        return there
-
-    def _unfinished(self, *, keep: bool) -> tuple[str, dict[int, Part]]:
-        """The newest unfinished upload of this object with its parts, or a new one. Others are given up."""
-        mine = sorted(self._uploads(), key=lambda one: str(one.initiated_time))
-        taken = mine.pop() if mine and keep else None
-        for old in mine:
-            self._client._abort_multipart_upload(self._bucket, self._key, str(old.upload_id))
-        if taken is not None and taken.upload_id is not None:
-            return taken.upload_id, {part.part_number: part for part in self._present(taken.upload_id)}
-        return self._client._create_multipart_upload(self._bucket, self._key, dict(self._headers)), {}
-
-    def _uploads(self) -> list[Upload]:
-        try:
-            found = self._client._list_multipart_uploads(self._bucket, prefix=self._key).uploads
-        except S3Error:  # not allowed to list, or not implemented: nothing is taken up
-            return []
-        return [one for one in found if one.object_name == self._key]
-
-    def _present(self, upload_id: str) -> Iterator[Part]:
-        marker: str | None = None
-        while True:
-            page = self._client._list_parts(self._bucket, self._key, upload_id, part_number_marker=marker)
-            yield from page.parts
-            if not page.is_truncated or not page.next_part_number_marker:
-                return
-            marker = str(page.next_part_number_marker)
-
-
-def _md5(data: bytes) -> str:
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()
-
-
-def _read_full(descriptor: int, count: int) -> bytes:
-    """`count` bytes, or fewer at the file's end."""
-    pieces = []
-    while count > 0 and (data := os.read(descriptor, count)):
-        pieces.append(data)
-        count -= len(data)
-    return b"".join(pieces)
+    advance(size)

@@ -7,9 +7,9 @@ import pytest
 from backstay_cli.commands import options
 from backstay_cli.errors import CliError, Exit
 from backstay_cli.storage.access import ACCESS_KEY, SECRET_KEY, read_access
+from backstay_cli.storage.multipart import MAX_PARTS, MIB, PART_BYTES, part_bytes
 from backstay_cli.storage.push import make_plan
 from backstay_cli.storage.store import Stored, failure
-from backstay_cli.storage.upload import MAX_PARTS, MIB, PART_BYTES, part_bytes
 from backstay_contract.manifest import ModelFile
 from backstay_contract.names import Env
 from hypothesis import given
