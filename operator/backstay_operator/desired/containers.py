@@ -8,7 +8,7 @@ from backstay_contract.profile import NO_GPU
 from backstay_contract.resource import ModelDeploymentSpec
 
 from backstay_operator.desired.common import Json
-from backstay_operator.rollout.nodes import GPU_RESOURCE
+from backstay_operator.rollout.capacity.nodes import GPU_RESOURCE
 
 MODELS_VOLUME = "models"
 SCRATCH_VOLUME = "tmp"

@@ -8,8 +8,8 @@ from backstay_contract.status import Colour
 
 from backstay_operator.desired import containers
 from backstay_operator.desired.common import ATTEMPT_LABEL, Json, Owner, child, pod_selector
-from backstay_operator.rollout import capacity
-from backstay_operator.rollout.nodes import GPU_PRODUCT
+from backstay_operator.rollout.capacity import reckoning as capacity
+from backstay_operator.rollout.capacity.nodes import GPU_PRODUCT
 from backstay_operator.rollout.revision import Wanted
 
 USER = 65532

@@ -13,7 +13,7 @@ from backstay_operator import kinds
 from backstay_operator.client import ApiError, Client
 from backstay_operator.desired.common import Owner
 from backstay_operator.observe.children import colour_of
-from backstay_operator.rollout.nodes import Amounts, Node, Nodes, Taint
+from backstay_operator.rollout.capacity.nodes import Amounts, Node, Nodes, Taint
 
 Json = Mapping[str, Any]
 ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"

@@ -6,7 +6,8 @@ from backstay_contract.reasons import Reason
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.status import Attempt, ModelDeploymentStatus, Phase
 
-from backstay_operator.rollout import deriving, lasting, plan, report
+from backstay_operator.rollout import deriving, plan, report
+from backstay_operator.rollout.actions import lasting
 from backstay_operator.rollout.decision import Decision, Event, Flip
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import Observation

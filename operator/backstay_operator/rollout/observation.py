@@ -10,7 +10,7 @@ from backstay_contract.reasons import Reason
 from backstay_contract.status import Colour, Fetching
 from backstay_judge import EvaluatedItem, Sample
 
-from backstay_operator.rollout.nodes import Nodes
+from backstay_operator.rollout.capacity.nodes import Nodes
 from backstay_operator.rollout.revision import Source
 
 

@@ -8,7 +8,8 @@ from backstay_contract.status import Attempt, Colour, Condition, Fetching, Model
 
 from backstay_operator import conditions
 from backstay_operator.conditions import Wanted
-from backstay_operator.rollout import history, kstatus, levers, memory
+from backstay_operator.rollout import history, kstatus, memory
+from backstay_operator.rollout.actions import levers
 from backstay_operator.rollout.decision import ColourPlan
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import ColourState, WatchRound

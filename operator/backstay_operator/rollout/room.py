@@ -1,10 +1,10 @@
 """Room for the candidate: reckoned before anything is made for it, and made by the active colour where rollout.strategy
 is Recreate. Questions only; `making_room` has what the table's rows do."""
 
-from backstay_operator.rollout import capacity
+from backstay_operator.rollout.capacity import reckoning as capacity
+from backstay_operator.rollout.capacity.shortage import Shortage
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import ColourState
-from backstay_operator.rollout.shortage import Shortage
 
 
 def is_made(facts: Facts) -> bool:

@@ -11,15 +11,15 @@ from typing import NamedTuple
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Phase
 
-from backstay_operator.rollout import at_rest, degrading, levers, making_room, returning, soaking
-from backstay_operator.rollout import giving_up as give_up
-from backstay_operator.rollout import going_back as back
-from backstay_operator.rollout import going_forward as forward
-from backstay_operator.rollout import guards as when
-from backstay_operator.rollout import guards_after_flip as after
-from backstay_operator.rollout import guards_at_rest as resting
-from backstay_operator.rollout import guards_before_flip as before
+from backstay_operator.rollout.actions import at_rest, degrading, levers, making_room, returning, soaking
+from backstay_operator.rollout.actions import giving_up as give_up
+from backstay_operator.rollout.actions import going_back as back
+from backstay_operator.rollout.actions import going_forward as forward
 from backstay_operator.rollout.facts import Facts
+from backstay_operator.rollout.guards import after_flip as after
+from backstay_operator.rollout.guards import at_rest as resting
+from backstay_operator.rollout.guards import before_flip as before
+from backstay_operator.rollout.guards import common as when
 from backstay_operator.rollout.step import Step
 
 

@@ -16,8 +16,8 @@ from backstay_operator.desired.common import Owner
 from backstay_operator.desired.deployment import deployment
 from backstay_operator.observe.nodes import ON_NODES, node_of, read, requests_of
 from backstay_operator.rollout import revision
-from backstay_operator.rollout.capacity import need
-from backstay_operator.rollout.nodes import Amounts, Taint
+from backstay_operator.rollout.capacity.nodes import Amounts, Taint
+from backstay_operator.rollout.capacity.reckoning import need
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -9,8 +9,8 @@ from backstay_contract import quantity
 from backstay_contract.reasons import Reason
 from backstay_contract.serving import Toleration
 from backstay_contract.status import Colour, Recipe
-from backstay_operator.rollout.capacity import bears, fits, need, shortage
-from backstay_operator.rollout.nodes import GPU_PRODUCT, GPU_RESOURCE, Amounts, Node, Taint
+from backstay_operator.rollout.capacity.nodes import GPU_PRODUCT, GPU_RESOURCE, Amounts, Node, Taint
+from backstay_operator.rollout.capacity.reckoning import bears, fits, need, shortage
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from backstay_contract.profile import HardwareProfile
 from backstay_contract.reasons import Reason
-from backstay_operator.rollout.hardware import matching
-from backstay_operator.rollout.nodes import GPU_RESOURCE, Node, hardware_of, slices_of
-from backstay_operator.rollout.shortage import Shortage
+from backstay_operator.rollout.capacity.hardware import matching
+from backstay_operator.rollout.capacity.nodes import GPU_RESOURCE, Node, hardware_of, slices_of
+from backstay_operator.rollout.capacity.shortage import Shortage
 from hypothesis import given
 from hypothesis import strategies as st
 

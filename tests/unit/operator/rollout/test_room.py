@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Colour, Phase
-from backstay_operator.rollout.nodes import Node, Nodes
+from backstay_operator.rollout.capacity.nodes import Node, Nodes
 from backstay_operator.rollout.observation import Observation, PodFailure
 
 from .world import World, digest, serving

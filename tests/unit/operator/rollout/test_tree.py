@@ -5,7 +5,7 @@ from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
 from backstay_contract.resource import parse_spec
 from backstay_contract.rollback import DEFAULT_RULES, Action, ModeThere, Rule, Target, Trigger
-from backstay_operator.rollout.tree import Answer, Trouble, answer
+from backstay_operator.rollout.way_back.tree import Answer, Trouble, answer
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -16,9 +16,9 @@ from backstay_contract.reasons import Reason
 from backstay_contract.resource import ModelDeploymentSpec
 from backstay_contract.status import Attempt, Colour, Failure, ModelDeploymentStatus, Phase
 from backstay_judge.samples import Sample
+from backstay_operator.rollout.capacity.nodes import Node, Nodes
 from backstay_operator.rollout.decide import decide
 from backstay_operator.rollout.decision import ColourPlan, Decision, Event
-from backstay_operator.rollout.nodes import Node, Nodes
 from backstay_operator.rollout.observation import (
     ColourState,
     Evaluation,

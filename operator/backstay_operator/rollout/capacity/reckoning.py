@@ -14,9 +14,9 @@ from backstay_contract.reasons import Reason
 from backstay_contract.serving import Serving, Toleration
 from backstay_contract.status import Colour, Recipe
 
-from backstay_operator.rollout import hardware
-from backstay_operator.rollout.nodes import GPU_RESOURCE, Amounts, Node, Taint
-from backstay_operator.rollout.shortage import MOST, Shortage
+from backstay_operator.rollout.capacity import hardware
+from backstay_operator.rollout.capacity.nodes import GPU_RESOURCE, Amounts, Node, Taint
+from backstay_operator.rollout.capacity.shortage import MOST, Shortage
 
 PODS = "pods"
 REPELS = ("NoSchedule", "NoExecute")

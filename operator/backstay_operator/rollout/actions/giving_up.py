@@ -4,11 +4,12 @@ from typing import Any
 
 from backstay_contract.reasons import Reason
 
-from backstay_operator.rollout import evaluating, leaving
+from backstay_operator.rollout import evaluating
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.guards_before_flip import all_ready
-from backstay_operator.rollout.leaving import Cause
+from backstay_operator.rollout.guards.before_flip import all_ready
 from backstay_operator.rollout.step import Step
+from backstay_operator.rollout.way_back import leaving
+from backstay_operator.rollout.way_back.leaving import Cause
 from backstay_operator.rollout.wording import (
     ended,
     failure_record,

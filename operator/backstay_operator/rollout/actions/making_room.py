@@ -2,10 +2,10 @@
 
 from backstay_contract.reasons import Reason
 
-from backstay_operator.rollout.at_rest import open_attempt
+from backstay_operator.rollout.actions.at_rest import open_attempt
+from backstay_operator.rollout.actions.giving_up import rejection
+from backstay_operator.rollout.actions.going_forward import close_gate, stay
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.giving_up import rejection
-from backstay_operator.rollout.going_forward import close_gate, stay
 from backstay_operator.rollout.room import shortage
 from backstay_operator.rollout.step import Step
 from backstay_operator.rollout.wording import how_far, name_of, open_attempt_of, remember

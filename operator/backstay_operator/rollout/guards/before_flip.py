@@ -5,7 +5,7 @@ from backstay_contract.rollout import Policy
 
 from backstay_operator.rollout import evaluating
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.guards import no_data_policy
+from backstay_operator.rollout.guards.common import no_data_policy
 
 
 def put_back(facts: Facts) -> bool:

@@ -7,13 +7,14 @@ from typing import Any
 
 from backstay_contract.reasons import Reason
 
-from backstay_operator.rollout import leaving, memory
+from backstay_operator.rollout import memory
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.leaving import Cause
 from backstay_operator.rollout.observation import ColourState, FlipRecord
 from backstay_operator.rollout.step import Step
-from backstay_operator.rollout.tree import Trouble
-from backstay_operator.rollout.ways import course_of
+from backstay_operator.rollout.way_back import leaving
+from backstay_operator.rollout.way_back.leaving import Cause
+from backstay_operator.rollout.way_back.tree import Trouble
+from backstay_operator.rollout.way_back.ways import course_of
 from backstay_operator.rollout.wording import ABORTED, ended, failure_record, name_of, open_attempt_of
 
 

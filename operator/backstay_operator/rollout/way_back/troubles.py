@@ -11,7 +11,7 @@ from backstay_contract.rollback import AfterVerified, Trigger
 from backstay_contract.status import Rejection
 
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.tree import Trouble
+from backstay_operator.rollout.way_back.tree import Trouble
 from backstay_operator.rollout.wording import ABORTED, how_far
 
 

@@ -6,9 +6,10 @@ Each guard is a pure question to the facts, named as the table reads.
 from backstay_contract.evidence import VerdictKind
 from backstay_contract.rollout import Policy
 
-from backstay_operator.rollout import room, ways
+from backstay_operator.rollout import room
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.ways import Way
+from backstay_operator.rollout.way_back import ways
+from backstay_operator.rollout.way_back.ways import Way
 
 
 def always(_: Facts) -> bool:

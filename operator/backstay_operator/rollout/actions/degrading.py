@@ -5,11 +5,11 @@ from typing import Any
 
 from backstay_contract.reasons import Reason
 
-from backstay_operator.rollout import leaving
+from backstay_operator.rollout.actions.soaking import end_soak
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.soaking import end_soak
 from backstay_operator.rollout.step import Step
-from backstay_operator.rollout.ways import course_of
+from backstay_operator.rollout.way_back import leaving
+from backstay_operator.rollout.way_back.ways import course_of
 from backstay_operator.rollout.wording import name_of, open_attempt_of, remember
 
 

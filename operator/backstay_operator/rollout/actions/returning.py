@@ -5,12 +5,13 @@ That is done by an attempt like any other, while what serves serves on.
 
 from backstay_contract.status import Attempt
 
-from backstay_operator.rollout import history, leaving
+from backstay_operator.rollout import history
+from backstay_operator.rollout.actions.going_back import last_failure
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.going_back import last_failure
 from backstay_operator.rollout.observation import ColourState
 from backstay_operator.rollout.step import Step
-from backstay_operator.rollout.ways import Course, course_of
+from backstay_operator.rollout.way_back import leaving
+from backstay_operator.rollout.way_back.ways import Course, course_of
 from backstay_operator.rollout.wording import ended, name_of, open_attempt_of, remember
 
 

@@ -3,8 +3,8 @@
 from backstay_contract.reasons import Reason
 
 from backstay_operator.conditions import Wanted as Condition
+from backstay_operator.rollout.actions.giving_up import rejection
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.giving_up import rejection
 from backstay_operator.rollout.step import Step
 from backstay_operator.rollout.wording import ABORTED, name_of, open_attempt_of, remember
 

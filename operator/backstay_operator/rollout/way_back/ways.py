@@ -7,10 +7,11 @@ from enum import StrEnum
 from backstay_contract.reasons import Reason
 from backstay_contract.rollback import Action, AfterVerified, ModeThere, Target
 
-from backstay_operator.rollout import history, tree, watching
+from backstay_operator.rollout import history, watching
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.tree import Answer, Trouble
-from backstay_operator.rollout.troubles import Troubles, present
+from backstay_operator.rollout.way_back import tree
+from backstay_operator.rollout.way_back.tree import Answer, Trouble
+from backstay_operator.rollout.way_back.troubles import Troubles, present
 
 
 class Way(StrEnum):

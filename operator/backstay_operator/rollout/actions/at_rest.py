@@ -5,11 +5,12 @@ from typing import Any
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Attempt, Colour, Phase, Rejection
 
-from backstay_operator.rollout import leaving, memory, ways
+from backstay_operator.rollout import memory
+from backstay_operator.rollout.actions.soaking import WHY_STAY
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.soaking import WHY_STAY
 from backstay_operator.rollout.step import Step
-from backstay_operator.rollout.ways import Way
+from backstay_operator.rollout.way_back import leaving, ways
+from backstay_operator.rollout.way_back.ways import Way
 from backstay_operator.rollout.wording import name_of
 
 

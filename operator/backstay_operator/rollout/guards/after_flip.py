@@ -5,10 +5,10 @@ from backstay_contract.reasons import Reason
 from backstay_contract.rollout import Policy, Promotion, WhenSpecChanges
 from backstay_contract.status import Phase
 
-from backstay_operator.rollout import ways
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.guards import another_is_wanted, no_data_policy
-from backstay_operator.rollout.ways import Way
+from backstay_operator.rollout.guards.common import another_is_wanted, no_data_policy
+from backstay_operator.rollout.way_back import ways
+from backstay_operator.rollout.way_back.ways import Way
 
 
 def went_back_unrecorded(facts: Facts) -> bool:

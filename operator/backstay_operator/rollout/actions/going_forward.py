@@ -6,11 +6,12 @@ from backstay_contract.mode import Mode
 from backstay_contract.reasons import Reason
 from backstay_contract.status import Attempt, Phase
 
-from backstay_operator.rollout import evaluating, judging, leaving, memory
+from backstay_operator.rollout import evaluating, judging, memory
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import FlipRecord
 from backstay_operator.rollout.plan import attempt_number
 from backstay_operator.rollout.step import Step
+from backstay_operator.rollout.way_back import leaving
 from backstay_operator.rollout.wording import how_far, name_of, open_attempt_of, remember, what_checks_wait_for
 
 

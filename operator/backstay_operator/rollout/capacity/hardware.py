@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from backstay_contract.profile import NO_GPU, HardwareProfile, differences
 from backstay_contract.reasons import Reason
 
-from backstay_operator.rollout.nodes import GPU_PRODUCT, Node, hardware_of, slices_of
-from backstay_operator.rollout.shortage import MOST, Shortage, listed
+from backstay_operator.rollout.capacity.nodes import GPU_PRODUCT, Node, hardware_of, slices_of
+from backstay_operator.rollout.capacity.shortage import MOST, Shortage, listed
 
 
 def matching(profile: HardwareProfile, nodes: Sequence[Node]) -> Sequence[Node] | Shortage:

@@ -10,7 +10,7 @@ from backstay_contract.status import MAX_REJECTED, Attempt, Colour, Degraded, Hi
 
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import ColourState, FlipRecord
-from backstay_operator.rollout.ways import Course
+from backstay_operator.rollout.way_back.ways import Course
 
 MAX_MESSAGE = 1024
 MAX_RECORD = 512

@@ -3,11 +3,11 @@
 from backstay_contract.reasons import Reason
 from backstay_contract.status import MAX_HISTORY, HistoryEntry
 
-from backstay_operator.rollout import ways
 from backstay_operator.rollout.facts import Facts
-from backstay_operator.rollout.guards_after_flip import cause_of_hold
+from backstay_operator.rollout.guards.after_flip import cause_of_hold
 from backstay_operator.rollout.step import Step
-from backstay_operator.rollout.ways import Way
+from backstay_operator.rollout.way_back import ways
+from backstay_operator.rollout.way_back.ways import Way
 from backstay_operator.rollout.wording import ended, name_of, open_attempt_of, remember
 
 

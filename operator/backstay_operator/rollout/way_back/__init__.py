@@ -1,0 +1,1 @@
+"""Which troubles there are, what the rules say of them, and where that leads."""
