@@ -56,8 +56,8 @@ def render(
 
 render.__doc__ = f"""Print a ModelDeployment that asks for a pushed model, out of its manifest.
 
-Pipe it to kubectl apply -f -. It names the digest that you give, the hardware and the baselines that the model was
-qualified with.
+Pipe it to kubectl apply -f -. It names the digest that you give and the hardware that the model was qualified on. The
+baselines are not in it: pods read them from the manifest. backstay show prints them, and spec.baselines overrides them.
 
 {EXIT_HELP}
 """

@@ -6,9 +6,8 @@ from urllib.parse import urlsplit
 import yaml
 from backstay_contract.location import Location
 from backstay_contract.manifest import Manifest, describe
-from backstay_contract.metric import MetricName
 from backstay_contract.names import API_VERSION, KIND, MAX_NAME
-from backstay_contract.resource import Baselines, ModelDeploymentSpec
+from backstay_contract.resource import ModelDeploymentSpec
 from pydantic import ValidationError
 
 from backstay_cli.errors import usage
@@ -28,8 +27,9 @@ def resource(
 ) -> dict[str, Any]:
     """The resource that asks for a pushed model; fields at their defaults are left to the cluster.
 
-    The manifest's baselines are written out, so that the limits that judge the rollout can be read where it is
-    asked for. Raises CliError, naming the field.
+    The manifest's baselines stay in the manifest. Pods read them there, and leave out those that were measured with
+    another runtime; a baseline in the spec overrides the manifest's unchecked, and would go on to do so when only the
+    version is changed. Raises CliError, naming the field.
     """
     if len(name) > MAX_NAME:
         raise usage(f"--name {name}: has {len(name)} characters, at most {MAX_NAME} are possible")
@@ -49,7 +49,6 @@ def resource(
             "storage": storage,
         },
         "hardwareProfile": manifest.hardware_profile.to_json(),
-        "baselines": _baselines(manifest),
         "replicas": replicas,
     }
     given = {field: value for field, value in spec.items() if value not in (None, {})}
@@ -64,15 +63,6 @@ def resource(
 def _is_loopback(endpoint: str) -> bool:
     host = urlsplit(endpoint).hostname or ""
     return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.")  # noqa: S104 - compared, not bound
-
-
-def _baselines(manifest: Manifest) -> dict[str, Any]:
-    known = {field.alias for field in Baselines.model_fields.values()}
-    return {
-        str(MetricName(name)): {"value": one.value, "tolerance": one.tolerance}
-        for name, one in manifest.baselines.items()
-        if str(name) in known
-    }
 
 
 def to_yaml(document: dict[str, Any]) -> str:

@@ -57,7 +57,7 @@ def test_a_benchmark_becomes_a_manifest_whose_numbers_a_resource_is_judged_by(
     assert shown["manifest"]["baselines"]["p99LatencyMs"] == one
     options = ("--name", "chat", "--storage-endpoint", "http://minio:9000", "-o", "json")
     resource = json.loads(backstay.run("render", measured, "--sha256", said["digest"], *options).out)
-    assert resource["spec"]["baselines"]["p99LatencyMs"]["value"] == one["value"]
+    assert "baselines" not in resource["spec"]
 
     texts = ("--texts", tmp_path / "texts", "--to", evaluated)
     ended = backstay.run("eval", uri, "--url", url, *texts, "-o", "json")
