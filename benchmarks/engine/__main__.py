@@ -27,6 +27,7 @@ from backstay_runtime import machine
 
 from benchmarks.engine import peers
 from benchmarks.engine.client import Target, Turn, arriving, prompts, summary, together
+from benchmarks.engine.turns import timed
 
 CONCURRENT = (1, 4, 8, 16)
 WORDS = (40, 50)
@@ -72,7 +73,7 @@ def measure(
     found: dict[tuple[int, str], list[Turn]] = {(count, one.name): [] for count in concurrent for one in targets}
     for target in targets:
         asyncio.run(together(target, prompts(max(concurrent), turns, WORDS), 4))  # warms up
-    for turn in _timed(turns, end):
+    for turn in timed(turns, end):
         for count in concurrent:
             for target in targets:
                 made = asyncio.run(together(target, prompts(count, turn, WORDS), tokens))
@@ -85,22 +86,10 @@ def measure_arrivals(
 ) -> list[dict[str, Any]]:
     """One line a server."""
     found: dict[str, list[Turn]] = {target.name: [] for target in targets}
-    for turn in _timed(turns, end):
+    for turn in timed(turns, end):
         for target in targets:
             found[target.name].append(asyncio.run(arriving(target, rate, seconds, tokens, turn)))
     return [{"server": name, "rate": rate, **summary(made)} for name, made in found.items()]
-
-
-def _timed(turns: int, end: float) -> Iterator[int]:
-    """Numbers of turns for as long as the longest so far would end in time."""
-    longest = 0.0
-    for turn in range(turns):
-        began = time.monotonic()
-        if turn and began + longest > end:
-            sys.stderr.write(f"{turn} of {turns} turns were made: there is no time for more (--minutes)\n")
-            return
-        yield turn
-        longest = max(longest, time.monotonic() - began)
 
 
 def main() -> int:

@@ -109,6 +109,7 @@ def started(arguments: list[str], threads: int, health: str, *, positional: bool
     port = free_port()
     options = [str(port), str(threads)] if positional else ["--port", str(port)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"}
+    environment.pop("OMP_WAIT_POLICY", None)  # peers wait as they do by themselves
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen([*arguments, *options], env=environment, stdout=log, stderr=subprocess.STDOUT)
         try:

@@ -46,10 +46,15 @@ def smollm2(
 
 
 def _convert(file: Path, out: Path) -> None:
+    to_folder(file, out)
+    console.result(str(out))
+
+
+def to_folder(file: Path, out: Path) -> None:
+    """Writes the model of a GGUF file into a new folder. Raises CliError."""
     converter, _ = _converter()
     with _told(converter), console.done_bar(f"converting {file.name}") as tell:
         converter.convert_gguf(file, out, lambda _, done, total: tell(done, total))
-    console.result(str(out))
 
 
 def _converter() -> tuple[ModuleType, ModuleType]:
@@ -57,7 +62,7 @@ def _converter() -> tuple[ModuleType, ModuleType]:
     try:
         return importlib.import_module("backstay_cli.convert"), importlib.import_module("backstay_cli.convert.fetch")
     except ImportError as error:
-        raise usage(f"convert needs the package {error.name}: install backstay[convert]") from None
+        raise usage(f"to convert needs the package {error.name}: install backstay[convert]") from None
 
 
 @contextmanager

@@ -1,6 +1,9 @@
 """backstay push."""
 
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -9,17 +12,18 @@ from backstay_contract.manifest import EvaluationItem, RecordedBaseline
 from backstay_contract.metric import MetricName
 
 from backstay_cli import console
-from backstay_cli.commands import options
+from backstay_cli.commands import convert, options
 from backstay_cli.console import Output
 from backstay_cli.errors import EXIT_HELP, usage
 from backstay_cli.model import qualification
 from backstay_cli.model.describe import Description, Qualification, checked_listing, describe
+from backstay_cli.model.files import is_gguf
 from backstay_cli.storage import push as pushes
 from backstay_cli.storage.store import Store
 
 
 def push(
-    folder: Annotated[Path, typer.Argument(help="Folder in Hugging Face's form.")],
+    model: Annotated[Path, typer.Argument(help="Folder in Hugging Face's form, or a Llama-family GGUF file.")],
     uri: Annotated[str, typer.Argument(help="Where to: s3://BUCKET/PREFIX; one prefix for each version.")],
     name: Annotated[str, typer.Option("--name", help="The model's name.")],
     version: Annotated[str, typer.Option("--version", help="The model's version.")],
@@ -62,27 +66,42 @@ def push(
         _evaluation(evaluation),
     )
     began = time.monotonic()
-    description = _described(folder, tuple(exclude or ()), name, version, qualified)
-    if create_bucket and not dry_run:
-        store.make_bucket()
-    plan = pushes.look(store, description)
-    if not dry_run:
-        with console.bar(f"pushing to {location}", plan.bytes_to_send) as advance:
-            pushes.push(store, folder, description, plan, advance, take_over=take_over)
+    with _folder(model) as folder:
+        description = _described(folder, tuple(exclude or ()), name, version, qualified)
+        if create_bucket and not dry_run:
+            store.make_bucket()
+        plan = pushes.look(store, description)
+        if not dry_run:
+            with console.bar(f"pushing to {location}", plan.bytes_to_send) as advance:
+                pushes.push(store, folder, description, plan, advance, take_over=take_over)
     _tell(store, description, plan, time.monotonic() - began, dry_run=dry_run, output=output)
 
 
-push.__doc__ = f"""Push a model's folder to object storage and print its digest.
+push.__doc__ = f"""Push a model to object storage and print its digest.
+
+A GGUF file is converted first, as backstay convert gguf does: its weights become float32, in the folder for temporary
+files (TMPDIR), which needs room for them.
 
 Files go first, the manifest last: a model whose push was cut off is not there at all, and the next push sends only
 what is missing. A file counts as there when size and digest are the ones recorded with its object; whoever can write
 to the bucket could forge that, so it only saves time: every pull hashes every byte.
 
-A published model is never replaced, and two pushes to one place cannot both succeed. Pickles, Git-LFS pointers and
+A published model is never replaced: of pushes to one place only those of the same model succeed. Pickles, Git-LFS pointers and
 unfinished downloads are refused.
 
 {EXIT_HELP}
 """
+
+
+@contextmanager
+def _folder(model: Path) -> Iterator[Path]:
+    """The folder that is pushed. A GGUF file always becomes the same bytes, so a push of it can be taken up, too."""
+    if not is_gguf(model):
+        yield model
+        return
+    with tempfile.TemporaryDirectory(prefix="backstay-") as parent:
+        convert.to_folder(model, Path(parent) / model.stem)
+        yield Path(parent) / model.stem
 
 
 def _text_or_file(text: str) -> str:

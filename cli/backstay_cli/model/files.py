@@ -16,6 +16,7 @@ from backstay_cli.errors import refused, usage
 
 _OPCODES = frozenset(ord(opcode.code) for opcode in pickletools.opcodes)
 HEAD_BYTES = 4096
+GGUF_MARK = b"GGUF"
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 UNFINISHED = (".incomplete", ".partial", ".crdownload", ".part", ".tmp")
 MAX_SAFETENSORS_HEADER = 100 * 1024 * 1024
@@ -35,7 +36,9 @@ def listing(folder: Path, exclude: Iterable[str] = ()) -> Listing:
     Links to files are followed, since download caches are made of them; links to folders are not. Raises CliError.
     """
     if not folder.is_dir():
-        raise usage(f"{folder}: is no folder")
+        raise usage(
+            f"{folder}: is neither a folder nor a GGUF file" if folder.exists() else f"{folder}: does not exist"
+        )
     globs = tuple(exclude)
     kept: list[str] = []
     left_out: list[str] = []
@@ -47,6 +50,14 @@ def listing(folder: Path, exclude: Iterable[str] = ()) -> Listing:
     if not kept:
         raise refused(f"{folder}: has no files that could be a model's")
     return Listing(tuple(sorted(kept)), tuple(sorted(left_out)))
+
+
+def is_gguf(file: Path) -> bool:
+    """Whether this is a plain file that begins as GGUF does."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return opened.read(len(GGUF_MARK)) == GGUF_MARK
 
 
 def _left_out(path: str, globs: tuple[str, ...]) -> bool:

@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.engine import __main__ as bench
 from benchmarks.engine.client import Seen, Target, prompts, summary
+from benchmarks.engine.turns import timed
 
 
 def seen(first: float, last: float, tokens: int = 11, error: str | None = None) -> Seen:
@@ -29,9 +30,9 @@ def test_no_two_prompts_of_a_run_begin_alike() -> None:
 
 
 def test_the_first_turn_is_made_however_late_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(bench._timed(3, end=0.0)) == [0]
+    assert list(timed(3, end=0.0)) == [0]
     assert "1 of 3 turns were made" in capsys.readouterr().err
-    assert list(bench._timed(3, end=float("inf"))) == [0, 1, 2]
+    assert list(timed(3, end=float("inf"))) == [0, 1, 2]
 
 
 def test_the_table_has_a_line_for_each_server_and_number_of_requests() -> None:
