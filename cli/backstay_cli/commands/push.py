@@ -86,8 +86,8 @@ Files go first, the manifest last: a model whose push was cut off is not there a
 what is missing. A file counts as there when size and digest are the ones recorded with its object; whoever can write
 to the bucket could forge that, so it only saves time: every pull hashes every byte.
 
-A published model is never replaced: of pushes to one place only those of the same model succeed. Pickles, Git-LFS pointers and
-unfinished downloads are refused.
+A published model is never replaced: of pushes to one place only those of the same model succeed. Pickles, Git-LFS
+pointers and unfinished downloads are refused.
 
 {EXIT_HELP}
 """

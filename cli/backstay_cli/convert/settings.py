@@ -10,6 +10,7 @@ from backstay_cli.convert.errors import ConvertError
 
 Metadata = Mapping[str, Any]
 
+INSTEAD = "get the model as a folder in Hugging Face's form, with safetensors, and push that"
 CONTROL_TOKEN = 3  # tokenizer.ggml.token_type of tokens that stand for no text
 _SPACE = {"add_prefix_space": False, "trim_offsets": True, "use_regex": True}
 
@@ -39,7 +40,7 @@ def model_config(metadata: Metadata, tied: bool) -> dict[str, Any]:
     """config.json; `tied`: the output head is the embedding."""
     architecture = need(metadata, "general.architecture")
     if architecture != "llama":
-        raise ConvertError(f"general.architecture is {architecture!r}: only 'llama' can be converted")
+        raise ConvertError(f"general.architecture is {architecture!r}: only 'llama' can be converted; {INSTEAD}")
     hidden = need(metadata, "llama.embedding_length")
     heads = need(metadata, "llama.attention.head_count")
     return {
@@ -91,7 +92,7 @@ def tokenizer(metadata: Metadata) -> dict[str, Any]:
     if kind != "gpt2" or pre not in _PRE_TOKENIZERS:
         known = ", ".join(_PRE_TOKENIZERS)
         raise ConvertError(
-            f"tokenizer.ggml.model {kind!r} with pre {pre!r} cannot be converted (known: gpt2 with {known})"
+            f"tokenizer.ggml.model {kind!r} with pre {pre!r} cannot be converted (known: gpt2 with {known}); {INSTEAD}"
         )
     tokens: list[str] = need(metadata, "tokenizer.ggml.tokens")
     types: list[int] = need(metadata, "tokenizer.ggml.token_type")
