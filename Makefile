@@ -137,6 +137,10 @@ bench-pull: programs ## Measure pull and push beside minio-py and boto3 (KServe'
 bench-engine: $(READY) ## Measure the engine beside transformers, llama.cpp and vLLM, where they can be installed: ten minutes
 	$(RUN) python -m benchmarks.engine
 
+.PHONY: bench-batching
+bench-batching: $(READY) ## Measure static, dynamic and continuous batching with weights of 32, 8 and 4 bits: five minutes
+	$(RUN) python -m benchmarks.engine.batching
+
 .PHONY: bench-arrivals
 bench-arrivals: $(READY) ## The same with requests that arrive by chance, one a second: what their clients see
 	$(RUN) python -m benchmarks.engine --rate 1
