@@ -1,6 +1,5 @@
-"""Nodes and what the pods on them ask for: read only while a candidate is wanted and nothing was made for it yet."""
+"""Nodes and what the pods on them ask for, as the API server tells them. Pure."""
 
-import asyncio
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -9,50 +8,15 @@ from backstay_contract import names, quantity
 from backstay_contract.names import Label
 from backstay_contract.status import Colour
 
-from backstay_operator import kinds
-from backstay_operator.client import ApiError, Client
-from backstay_operator.desired.common import Owner
 from backstay_operator.observe.children import colour_of
-from backstay_operator.rollout.capacity.nodes import Amounts, Node, Nodes, Taint
+from backstay_operator.queue import Key
+from backstay_operator.rollout.capacity.nodes import Amounts, Node, Taint
 
 Json = Mapping[str, Any]
-ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
-"""Field selector of the pods that hold something on a node."""
 PODS = "pods"
-SECONDS = 20.0
-"""For all pages together: a very large cluster must not hold up the pass."""
 
 
-async def read(client: Client, owner: Owner) -> Nodes:
-    """The cluster's nodes, or why they cannot be read: then only the scheduler says where there is room.
-
-    Both are read in pages, and of each pod only its sum is kept: a cluster may have very many.
-    """
-    try:
-        async with asyncio.timeout(SECONDS):
-            return Nodes(await _read(client, owner))
-    except ApiError as error:
-        return Nodes(problem=str(error))
-    except TimeoutError:
-        return Nodes(problem=f"nodes and pods could not be read within {SECONDS:g} s")
-
-
-async def _read(client: Client, owner: Owner) -> tuple[Node, ...]:
-    taken: dict[str, dict[str, Decimal]] = {}
-    held: dict[str, dict[Colour, dict[str, Decimal]]] = {}
-    async for page in client.pages(kinds.POD, ON_NODES):
-        for pod in page:
-            where, asked = str(pod["spec"].get("nodeName", "")), requests_of(pod)
-            add(taken.setdefault(where, {}), asked)
-            colour = _own_colour(pod, owner)
-            if colour is not None:
-                add(held.setdefault(where, {}).setdefault(colour, {}), asked)
-    return tuple([node_of(node, taken, held) async for page in client.pages(kinds.NODE) for node in page])
-
-
-def node_of(
-    node: Json, taken: Mapping[str, Amounts], held: Mapping[str, Mapping[Colour, Amounts]] | None = None
-) -> Node:
+def node_of(node: Json, taken: Mapping[str, Amounts]) -> Node:
     """One node, with what is taken of it."""
     metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
     conditions = status.get("conditions") or ()
@@ -68,7 +32,6 @@ def node_of(
         ready=reports and not spec.get("unschedulable") and "deletionTimestamp" not in metadata,
         has=amounts(status.get("allocatable") or {}),
         taken=taken.get(name, {}),
-        held=(held or {}).get(name, {}),
     )
 
 
@@ -123,9 +86,11 @@ def _most(left: Amounts, right: Amounts) -> dict[str, Decimal]:
     return {name: max(left.get(name, Decimal(0)), right.get(name, Decimal(0))) for name in {*left, *right}}
 
 
-def _own_colour(pod: Json, owner: Owner) -> Colour | None:
-    labels = pod["metadata"].get("labels") or {}
-    mine = (labels.get(Label.RESOURCE), labels.get(Label.MANAGED_BY)) == (owner.name, names.MANAGED_BY)
-    if not mine or pod["metadata"].get("namespace") != owner.namespace:
+def owner_of(pod: Json) -> tuple[Key, Colour] | None:
+    """The resource and the colour that the pod belongs to; None for everybody else's."""
+    metadata = pod["metadata"]
+    labels = metadata.get("labels") or {}
+    colour = colour_of(dict(pod))
+    if colour is None or labels.get(Label.MANAGED_BY) != names.MANAGED_BY or not labels.get(Label.RESOURCE):
         return None
-    return colour_of(dict(pod))
+    return Key(metadata["namespace"], labels[Label.RESOURCE]), colour

@@ -18,11 +18,13 @@ from backstay_operator.desired.common import FLIP, Owner
 from backstay_operator.evidence import look as looking
 from backstay_operator.http import Http
 from backstay_operator.observe import children as reading
-from backstay_operator.observe import colours, control, nodes
+from backstay_operator.observe import colours, control
 from backstay_operator.observe.children import Children
+from backstay_operator.observe.cluster import Cluster
 from backstay_operator.observe.fetching import Fetches
 from backstay_operator.observe.log_tail import with_log_tails
 from backstay_operator.observe.smoke import SmokeMemory, Subject
+from backstay_operator.queue import Key
 from backstay_operator.rollout import deriving, room
 from backstay_operator.rollout.observation import (
     ColourState,
@@ -58,6 +60,7 @@ class Observer:
         self._settings = settings
         self._smokes = SmokeMemory(http)
         self._fetches = Fetches(client)
+        self._cluster = Cluster(client)
         self._looked: dict[str, tuple[str, datetime]] = {}
         self._watches: dict[str, WatchRound] = {}
 
@@ -127,7 +130,7 @@ class Observer:
         unlooked = replace(observation, look=None)
         if not room.asks_for_nodes(deriving.derive(spec, status, unlooked, now)):
             return observation
-        return replace(observation, nodes=await nodes.read(self._client, owner))
+        return replace(observation, nodes=await self._cluster.nodes(Key(owner.namespace, owner.name)))
 
     def next_look(
         self, uid: str, spec: ModelDeploymentSpec, status: ModelDeploymentStatus, now: datetime

@@ -14,7 +14,9 @@ from backstay_operator import kinds
 from backstay_operator.client import ApiError
 from backstay_operator.desired.common import Owner
 from backstay_operator.desired.deployment import deployment
-from backstay_operator.observe.nodes import ON_NODES, node_of, read, requests_of
+from backstay_operator.observe.cluster import LEAST_SECONDS, MOST_SECONDS, ON_NODES, Cluster
+from backstay_operator.observe.nodes import node_of, requests_of
+from backstay_operator.queue import Key
 from backstay_operator.rollout import revision
 from backstay_operator.rollout.capacity.nodes import Amounts, Taint
 from backstay_operator.rollout.capacity.reckoning import need
@@ -25,6 +27,7 @@ from .conftest import resource_body
 
 Json = dict[str, Any]
 OWNER = Owner("prod", "chat", "uid-1")
+CHAT = Key("prod", "chat")
 
 
 def container(requests: Mapping[str, str] | None = None, **more: Any) -> Json:
@@ -137,7 +140,7 @@ async def test_all_pods_take_room_and_the_resources_own_are_held_by_their_colour
     api.put(kinds.POD, pod("blue-1", namespace="prod", labels=own))
     api.put(kinds.POD, pod("namesake", namespace="elsewhere", labels=own))
     api.put(kinds.POD, pod("far", node="n2"))
-    found = await read(api, OWNER)
+    found = await Cluster(api).nodes(CHAT)
     n1, n2 = found.all
     one = {"cpu": Decimal(1), "pods": Decimal(1)}
     assert (n1.taken, n2.taken) == ({"cpu": Decimal(3), "pods": Decimal(3)}, one)
@@ -153,7 +156,7 @@ async def test_where_the_operator_may_not_list_them_nothing_is_known_and_the_rea
 ) -> None:
     api.put(kinds.NODE, node())
     api.fail = lambda _, of, __: ApiError(403, "Forbidden", "nodes is forbidden", "GET") if of == kind else None
-    found = await read(api, OWNER)
+    found = await Cluster(api).nodes(CHAT)
     assert found.all == ()
     assert "forbidden" in found.problem
 
@@ -166,6 +169,59 @@ async def test_a_cluster_that_takes_too_long_to_read_holds_up_no_pass(
             yield []
             await asyncio.sleep(0.01)
 
-    monkeypatch.setattr("backstay_operator.observe.nodes.SECONDS", 0.05)
+    monkeypatch.setattr("backstay_operator.observe.cluster.SECONDS", 0.05)
     monkeypatch.setattr(api, "pages", endless)
-    assert "within 0.05 s" in (await read(api, OWNER)).problem
+    assert "within 0.05 s" in (await Cluster(api).nodes(CHAT)).problem
+
+
+# --- one read for many -------------------------------------------------------------------------------------------
+
+
+class Slow:
+    """An API server whose every list takes so long by the clock."""
+
+    def __init__(self, api: Any, seconds: float) -> None:
+        self.api, self.seconds, self.now, self.reads = api, seconds, 100.0, 0
+
+    async def pages(self, kind: Any, fields: str = "") -> Any:
+        self.reads += kind == kinds.POD
+        self.now += self.seconds / 2
+        await asyncio.sleep(0)
+        async for page in self.api.pages(kind, fields):
+            yield page
+
+
+async def test_resources_that_begin_at_the_same_moment_share_one_read_and_each_has_its_own_colours(api: Any) -> None:
+    api.put(kinds.NODE, node())
+    for name in ("chat", "other"):
+        own = {Label.RESOURCE: name, Label.MANAGED_BY: names.MANAGED_BY, Label.COLOUR: "green"}
+        api.put(kinds.POD, pod(f"{name}-1", namespace="prod", labels=own))
+    slow = Slow(api, 0.02)
+    cluster = Cluster(slow, lambda: slow.now)  # type: ignore[arg-type]
+    keys = [Key("prod", name) for name in ("chat", "other", "third")]
+    found = await asyncio.gather(*(cluster.nodes(key) for key in keys))
+    assert slow.reads == 1
+    one = {"cpu": Decimal(1), "pods": Decimal(1)}
+    assert [dict(nodes.all[0].held) for nodes in found] == [{Colour.GREEN: one}, {Colour.GREEN: one}, {}]
+    assert {nodes.all[0].free("cpu") for nodes in found} == {Decimal("1.8")}
+
+
+@given(st.floats(0, 15))
+def test_a_read_counts_for_a_while_that_grows_with_what_it_took_and_never_for_long(seconds: float) -> None:
+    class Empty:
+        async def pages(self, *_: Any) -> Any:
+            yield []
+
+    async def play() -> None:
+        slow = Slow(Empty(), seconds)
+        cluster = Cluster(slow, lambda: slow.now)  # type: ignore[arg-type]
+        await cluster.nodes(CHAT)
+        ended = slow.now
+        slow.now = ended + min(MOST_SECONDS, max(LEAST_SECONDS, 10 * seconds)) - 0.01
+        await cluster.nodes(CHAT)
+        assert slow.reads == 1
+        slow.now += 0.02
+        await cluster.nodes(CHAT)
+        assert slow.reads == 2
+
+    asyncio.run(play())
