@@ -28,6 +28,12 @@ PATCH_NOT_APPLICABLE = "rejected our request due to an error in our request"
 """What the API server says of a JSON patch whose test fails or whose path is not there; it does not say which."""
 TIMEOUT_SECONDS = 10.0
 """For one call as a whole: a hanging API server must not hold a pass for longer."""
+MOST_CONNECTIONS = 2000
+"""Each watch holds one, and there are some for each watched namespace: calls must not wait for theirs."""
+WATCH_SECONDS = 300
+"""The API server ends a watch then; the next one may reach another server."""
+SILENT_SECONDS = 90.0
+"""A watch that tells nothing for so long is dead: the API server sends a bookmark every minute."""
 
 
 class ApiError(Exception):
@@ -118,6 +124,34 @@ class Client:
             if not more:
                 return
             query["continue"] = more
+
+    async def watch(
+        self, kind: Kind, namespace: str | None, labels: Mapping[str, str], since: int
+    ) -> AsyncIterator[tuple[str, Json]]:
+        """What changes after a version: the kind of change and the object, until the API server ends it after some
+        minutes. Of a BOOKMARK only the version counts. ApiError with status 410: that version is too long ago."""
+        path, call = kind.path(namespace), f"WATCH {kind.path(namespace)}"
+        query = {
+            "watch": "true",
+            "resourceVersion": str(since),
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(WATCH_SECONDS),
+            "labelSelector": ",".join(f"{k}={v}" for k, v in labels.items()),
+        }
+        timeout = aiohttp.ClientTimeout(total=None, connect=TIMEOUT_SECONDS, sock_read=SILENT_SECONDS)
+        try:
+            response = await self._send("GET", path, query=query, within=timeout)
+            try:
+                if response.status >= 400:
+                    raise _refusal(response.status, str(response.reason), await response.read(), call)
+                async for line in _lines(response.response.content):
+                    yield _event(line, call)
+            finally:
+                response.response.close()
+        except TimeoutError as error:
+            raise ApiError(0, "Timeout", f"nothing was told for {SILENT_SECONDS:g} s", call) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise ApiError(0, "Unreachable", f"{type(error).__name__}: {error}", call) from error
 
     async def create(self, kind: Kind, body: Json) -> Json:
         return await self._write("POST", "create", kind, kind.path(body["metadata"]["namespace"]), body=body)
@@ -227,18 +261,11 @@ class Client:
         call, seconds = f"{method} {path}", min(within, TIMEOUT_SECONDS)
         try:
             async with asyncio.timeout(seconds):
-                verb, url, headers, data, _ = await self._api.param_serialize(
-                    method,
-                    path,
-                    query_params=list((query or {}).items()),
-                    header_params={"Content-Type": content_type, "Accept": "application/json"},
-                    body=body,
-                    auth_settings=["BearerToken"],
+                timeout = aiohttp.ClientTimeout(total=seconds)
+                response = await self._send(
+                    method, path, query=query, body=body, content_type=content_type, within=timeout
                 )
-                response = await self._api.call_api(
-                    verb, url, headers, data, _request_timeout=aiohttp.ClientTimeout(total=seconds)
-                )
-                answer: bytes = await response.read()  # type: ignore[no-untyped-call]
+                answer: bytes = await response.read()
         except TimeoutError as error:
             raise ApiError(0, "Timeout", f"no answer within {seconds:.3g} s", call) from error
         except (aiohttp.ClientError, OSError) as error:
@@ -246,6 +273,48 @@ class Client:
         if response.status >= 400:
             raise _refusal(response.status, str(response.reason), answer, call)
         return answer
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Json | list[Json] | None = None,
+        content_type: str = "application/json",
+        within: aiohttp.ClientTimeout,
+    ) -> Any:
+        """The library's answer, whose body is not read yet."""
+        verb, url, headers, data, _ = await self._api.param_serialize(
+            method,
+            path,
+            query_params=list((query or {}).items()),
+            header_params={"Content-Type": content_type, "Accept": "application/json"},
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        return await self._api.call_api(verb, url, headers, data, _request_timeout=within)
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """The lines of an answer; aiohttp's own reader refuses long ones."""
+    rest = b""
+    async for part in content.iter_any():
+        *whole, rest = (rest + part).split(b"\n")
+        for line in whole:
+            yield line
+
+
+def _event(line: bytes, call: str) -> tuple[str, Json]:
+    try:
+        event = json.loads(line)
+        told, body = event["type"], event["object"]
+        if told != "ERROR":
+            body["metadata"]["resourceVersion"]
+            return told, body
+        raise ApiError(int(body.get("code") or 0), body.get("reason") or "", body.get("message") or "", call)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ApiError(0, "NotAnEvent", f"{type(error).__name__}: {error}", call) from error
 
 
 def _refusal(status: int, reason: str, data: bytes, call: str) -> ApiError:
@@ -267,4 +336,5 @@ async def connect(on_write: OnWrite | None = None, leave: Leave | None = None) -
     else:
         await config.load_kube_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
     configuration.retries = 0
+    configuration.connection_pool_maxsize = MOST_CONNECTIONS
     return Client(configuration, on_write, leave)

@@ -1,16 +1,15 @@
-"""Watching, by kopf: each event only says which resource to look at. No handler decides anything."""
+"""Watching the ModelDeployments, by kopf: an event only says which resource to look at. No handler decides anything."""
 
 import asyncio
 import contextlib
 import logging
 import random
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import kopf
 from backstay_contract import names
-from backstay_contract.names import Label
 
 from backstay_operator import kinds
 from backstay_operator.kinds import Kind
@@ -51,6 +50,10 @@ class Watcher:
         self._store = store
         self._seen: dict[Key, Essence] = {}
 
+    def wake(self, key: Key) -> None:
+        """Something of the resource changed, whatever it was."""
+        self._enqueue(key)
+
     def on_resource(self, gone: bool, body: Mapping[str, Any]) -> None:
         """A ModelDeployment appeared, changed or went."""
         key = Key(body["metadata"]["namespace"], body["metadata"]["name"])
@@ -89,15 +92,6 @@ def registry(watcher: Watcher, hand_over: HandOver) -> kopf.OperatorRegistry:
     async def resource(event: kopf.RawEvent, **_: Any) -> None:
         hand_over(lambda: watcher.on_resource(event["type"] == "DELETED", event["object"]))
 
-    def child(kind: Kind) -> Callable[..., Awaitable[None]]:
-        async def on_event(event: kopf.RawEvent, **_: Any) -> None:
-            hand_over(lambda: watcher.on_child(kind, event["type"] == "DELETED", event["object"]))
-
-        return on_event
-
-    for kind in CHILDREN:
-        group, _, version = kind.api_version.rpartition("/")
-        kopf.on.event(group, version, kind.plural, registry=to, id=f"child-{kind.plural}")(child(kind))
     return to
 
 
@@ -111,9 +105,6 @@ def settings() -> kopf.OperatorSettings:
     chosen.watching.client_timeout = CLIENT_SECONDS
     chosen.watching.connect_timeout = 10
     chosen.networking.request_timeout = 30
-    for kind in CHILDREN:
-        group, _, version = kind.api_version.rpartition("/")
-        chosen.watching.label_selectors[group, version, kind.plural] = f"{Label.MANAGED_BY}={names.MANAGED_BY}"
     return chosen
 
 

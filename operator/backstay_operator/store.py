@@ -19,6 +19,8 @@ from backstay_operator.queue import Key
 Json = dict[str, Any]
 Name = tuple[Kind, str, str]
 """Kind, namespace, name."""
+CHILD_LABELS = {Label.MANAGED_BY: names.MANAGED_BY}
+"""What all children bear."""
 
 
 class _Known(NamedTuple):
@@ -129,15 +131,19 @@ async def refresh(client: Client, store: Store, kinds: Iterable[Kind], namespace
     """Lists everything anew; gives the resources of which something was not known, by whatever was missed."""
     changed = set[Key]()
     for kind in kinds:
-        labels = {} if kind == MODEL_DEPLOYMENT else {Label.MANAGED_BY: names.MANAGED_BY}
         for namespace in namespaces or (None,):
-            there, as_of = set[tuple[str, str]](), 0
-            async for page, version in client.listed(kind, namespace, labels):
-                there |= {(body["metadata"]["namespace"], body["metadata"]["name"]) for body in page}
-                changed |= {key_of(kind, body) for body in page if store.put(kind, body)}
-                as_of = version
-            changed |= store.sweep(kind, namespace, there, as_of)
+            changed |= (await refresh_kind(client, store, kind, namespace))[0]
     return changed
+
+
+async def refresh_kind(client: Client, store: Store, kind: Kind, namespace: str | None) -> tuple[set[Key], int]:
+    """The same of one kind in one namespace (None: the cluster), with the version that the list is of."""
+    changed, there, as_of = set[Key](), set[tuple[str, str]](), 0
+    async for page, version in client.listed(kind, namespace, {} if kind == MODEL_DEPLOYMENT else CHILD_LABELS):
+        there |= {(body["metadata"]["namespace"], body["metadata"]["name"]) for body in page}
+        changed |= {key_of(kind, body) for body in page if store.put(kind, body)}
+        as_of = version
+    return changed | store.sweep(kind, namespace, there, as_of), as_of
 
 
 def key_of(kind: Kind, body: Mapping[str, Any]) -> Key:

@@ -1,12 +1,13 @@
 """What the operator does while it leads: watching, working, looking again at everything from time to time."""
 
 import asyncio
+import itertools
 import logging
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from backstay_operator import handlers, kinds
+from backstay_operator import handlers, kinds, watch
 from backstay_operator.alerts.board import Board
 from backstay_operator.alerts.webhook import Webhook
 from backstay_operator.client import ApiError, Client
@@ -57,7 +58,11 @@ async def serve(
             group.create_task(outbox.run(settings.namespaces), name="outbox")
             group.create_task(_resync(client, settings, store, queue.add, listed), name="resync")
             await listed.wait()
-            group.create_task(handlers.watch(handlers.Watcher(queue.add, store), settings.namespaces), name="watch")
+            watcher = handlers.Watcher(queue.add, store)
+            group.create_task(handlers.watch(watcher, settings.namespaces), name="watch")
+            for kind, namespace in itertools.product(handlers.CHILDREN, settings.namespaces or (None,)):
+                watching = watch.children(client, watcher, store, kind, namespace)
+                group.create_task(watching, name=f"watch of {kind.plural}")
     finally:
         if webhook is not None:
             webhook.board = None

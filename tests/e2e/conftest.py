@@ -32,7 +32,7 @@ def installed(node: Place) -> Iterator[Place]:
     """The node with the operator from the rendered manifests."""
     progress = Progress()
     clean.resources(node.kube, progress)
-    install.operator(node)
+    install.operator(node, BACKSTAY_NODE_CACHE="true")
     install.demo_namespace(node)
     install.wait_for_operator(node)
     yield node

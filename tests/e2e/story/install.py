@@ -12,10 +12,10 @@ MANIFESTS = Path(__file__).parents[3] / "manifests" / "install.yaml"
 CONTROL = "backstay-control"
 
 
-def operator(place: Place) -> None:
-    """Apply manifests/install.yaml with the place's images; returns when the operator is ready."""
+def operator(place: Place, **more: str) -> None:
+    """Apply manifests/install.yaml with the place's images; `more`: further settings of the operator."""
     kube = place.kube
-    environment = {"BACKSTAY_WATCH_NAMESPACES": settings.DEMO, **place.settings}
+    environment = {"BACKSTAY_WATCH_NAMESPACES": settings.DEMO, **place.settings, **more}
     installed = objects.installation(
         MANIFESTS.read_text(),
         operator_image=place.operator_image,
