@@ -1,6 +1,7 @@
 """The gRPC port beside the HTTP port, on the same application."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -157,9 +158,18 @@ async def test_the_calls_own_deadline_ends_the_work(folder: Path) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_who_cancels_frees_the_cache(folder: Path, stream: bool) -> None:
     async with both(folder) as (here, client):
+        began = asyncio.Event()
+        run, loop = here.engine._runner.run, asyncio.get_running_loop()
+
+        def slowly(slices: Any) -> Any:
+            loop.call_soon_threadsafe(began.set)
+            time.sleep(0.02)  # or all is written before the cancellation arrives
+            return run(slices)
+
+        here.engine._runner.run = slowly  # type: ignore[method-assign]
         request = asked(max_tokens=120, ignore_eos=True)
         call = client.stream("CompleteStream")(request) if stream else client.unary("Complete")(request)
-        await asyncio.sleep(0.05)
+        await began.wait()
         call.cancel()
         await here.quiet()
         assert here.engine.scheduler.pool.used == 0
