@@ -120,7 +120,7 @@ goldens: $(READY) ## Replay the reference answers; other files: make goldens GOL
 	$(RUN) python tests/goldens/replay.py $(if $(GOLDENS),--goldens "$(GOLDENS)")
 
 .PHONY: bench
-bench: $(READY) ## Measure the engine and the pull; writes nothing
+bench: programs ## Measure the engine and the pull; peers are installed into the cache
 	$(RUN) python -m benchmarks.engine
 	$(RUN) python -m benchmarks.storage
 

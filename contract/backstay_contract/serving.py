@@ -51,7 +51,8 @@ class Serving(Document):
     """Milliseconds that an answer should take on average: while answers take half as long again, fewer requests are let
     in, and more are answered 503; left out: only queueLength limits them."""
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "auto"
-    """Type of the numbers that the engine computes with; `auto` takes the quickest that holds the model's accuracy."""
+    """How weights are held; on a GPU also what is computed in (a CPU computes in float32). `auto`: float32 on a CPU,
+    float16 on a GPU."""
     quantization: Literal["none", "int8", "int4"] = "none"
     """Bits of the weights; all else keeps its type. int8 has a scale for each output channel, int4 one for 32 weights.
     Where it would be slower than full precision, the pod refuses it, with the figures."""

@@ -1,6 +1,7 @@
 """A small client of the Kubernetes API that speaks plain JSON objects.
 
-Everything is read from the API server itself, never from a watch's cache, so a pass decides on the present state.
+A pass that writes has read everything from the API server itself, never from a watch's cache (see `store` for passes at
+rest), so it decides on the present state.
 """
 
 import asyncio

@@ -20,8 +20,13 @@ _REF = "#/components/schemas/{model}"
 _TEXT: Json = {"type": "string", "minLength": 1}
 _IDS: Json = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}
 _PROMPT: Json = {
-    "description": "A text, several, or a text's token ids.",
-    "oneOf": [_TEXT, {"type": "array", "minItems": 1, "maxItems": MAX_PROMPTS, "items": _TEXT}, _IDS],
+    "description": "A text, several, a text's token ids, or those of several.",
+    "oneOf": [
+        _TEXT,
+        {"type": "array", "minItems": 1, "maxItems": MAX_PROMPTS, "items": _TEXT},
+        _IDS,
+        {"type": "array", "minItems": 1, "maxItems": MAX_PROMPTS, "items": _IDS},
+    ],
 }
 _INPUT: Json = {
     "description": "A text, several, a text's token ids, or those of several.",

@@ -57,6 +57,20 @@ async def both(folder: Path, **settings: Any) -> AsyncIterator[tuple[Place, Clie
             await server.stop(0)
 
 
+def slowed(here: Place) -> asyncio.Event:
+    """A step takes 20 ms from now on, or all is written before a test can do anything. Set at the first step."""
+    began = asyncio.Event()
+    run, loop = here.engine._runner.run, asyncio.get_running_loop()
+
+    def slowly(slices: Any) -> Any:
+        loop.call_soon_threadsafe(began.set)
+        time.sleep(0.02)
+        return run(slices)
+
+    here.engine._runner.run = slowly  # type: ignore[method-assign]
+    return began
+
+
 def asked(text: str = "Good day", **options: Any) -> pb.CompletionRequest:
     return pb.CompletionRequest(prompt=text, options=pb.Options(**{"max_tokens": 8, "temperature": 0, **options}))
 
@@ -134,9 +148,10 @@ async def test_what_is_wrong_is_named_with_its_code(
 
 
 async def test_a_full_queue_is_unavailable_and_says_when_to_come_back(folder: Path) -> None:
-    async with both(folder, max_sequences=1, queue_length=0) as (_, client):
+    async with both(folder, max_sequences=1, queue_length=0) as (here, client):
+        began = slowed(here)
         running = client.unary("Complete")(asked(max_tokens=120, ignore_eos=True))
-        await asyncio.sleep(0.05)
+        await began.wait()
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             await client.unary("Complete")(asked())
         assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -158,15 +173,7 @@ async def test_the_calls_own_deadline_ends_the_work(folder: Path) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_who_cancels_frees_the_cache(folder: Path, stream: bool) -> None:
     async with both(folder) as (here, client):
-        began = asyncio.Event()
-        run, loop = here.engine._runner.run, asyncio.get_running_loop()
-
-        def slowly(slices: Any) -> Any:
-            loop.call_soon_threadsafe(began.set)
-            time.sleep(0.02)  # or all is written before the cancellation arrives
-            return run(slices)
-
-        here.engine._runner.run = slowly  # type: ignore[method-assign]
+        began = slowed(here)
         request = asked(max_tokens=120, ignore_eos=True)
         call = client.stream("CompleteStream")(request) if stream else client.unary("Complete")(request)
         await began.wait()
