@@ -311,7 +311,9 @@ def _event(line: bytes, call: str) -> tuple[str, Json]:
         event = json.loads(line)
         told, body = event["type"], event["object"]
         if told != "ERROR":
-            body["metadata"]["resourceVersion"]
+            int(body["metadata"]["resourceVersion"])
+            if told != "BOOKMARK":
+                body["metadata"]["namespace"], body["metadata"]["name"]
             return told, body
         raise ApiError(int(body.get("code") or 0), body.get("reason") or "", body.get("message") or "", call)
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -77,7 +77,7 @@ class Http:
                 return Answer(response.status, named, await _read(response))
         except TimeoutError as error:
             raise HttpError(f"no answer within {seconds:g} s") from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # ValueError: a name that is no host's
             raise HttpError(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__) from error
 
 

@@ -75,8 +75,8 @@ class Reconciler:
         self._served: dict[Key, str | None] = {}
         self._teller = Teller(client, settings.instance, offer)
 
-    async def begin(self) -> None:
-        """Before the first pass."""
+    async def recall(self) -> None:
+        """What was told before, by an operator before this one."""
         await self._teller.recall(self._settings.namespaces)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -176,7 +176,9 @@ class Reconciler:
 
     async def _tell(self, resource: Resource, before: ModelDeploymentStatus, new: Sequence[Notice]) -> float | None:
         """Tells what is new, and at first what an operator before this one may have left untold."""
-        left = () if self._teller.knows(resource.owner) else notices.lately(before.notices, self._clock())
+        owner, left = resource.owner, tuple[Notice, ...]()
+        if not self._teller.knows(owner):
+            left = self._teller.untold(owner, notices.lately(before.notices, self._clock()))
         return await self._teller.tell(resource.owner, (*left, *new))
 
     def _observe_flip(self, seen: Seen) -> None:

@@ -4,7 +4,9 @@ A pass over something that rests asks the API server nothing: it reads here. Wha
 ever written because of it: a pass that wants to write is done again on what the API server has now.
 """
 
+import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, NamedTuple
 
@@ -38,6 +40,8 @@ class Store:
         self._of: dict[Key, set[Name]] = {}
         self._gone: dict[Name, int] = {}
         """Versions at which objects went: an older list must not bring them back."""
+        self.listing: defaultdict[Kind, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """One list of a kind at a time: the sweep of a younger one forgets what an older one must still know."""
 
     def put(self, kind: Kind, body: Mapping[str, Any]) -> bool:
         """The object as it is now; False where that, or a later state of it, was known."""
@@ -70,7 +74,13 @@ class Store:
             if listed and name[1:] not in there and known.version <= version:
                 lost.add(known.of or Key(*name[1:]))
                 self._forget(name)
-        self._gone = {name: at for name, at in self._gone.items() if name[0] != kind or at > version}
+        listed_since = {
+            name
+            for name, at in self._gone.items()
+            if name[0] == kind and namespace in (None, name[1]) and at <= version
+        }
+        for name in listed_since:
+            del self._gone[name]
         return lost
 
     def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
@@ -139,11 +149,13 @@ async def refresh(client: Client, store: Store, kinds: Iterable[Kind], namespace
 async def refresh_kind(client: Client, store: Store, kind: Kind, namespace: str | None) -> tuple[set[Key], int]:
     """The same of one kind in one namespace (None: the cluster), with the version that the list is of."""
     changed, there, as_of = set[Key](), set[tuple[str, str]](), 0
-    async for page, version in client.listed(kind, namespace, {} if kind == MODEL_DEPLOYMENT else CHILD_LABELS):
-        there |= {(body["metadata"]["namespace"], body["metadata"]["name"]) for body in page}
-        changed |= {key_of(kind, body) for body in page if store.put(kind, body)}
-        as_of = version
-    return changed | store.sweep(kind, namespace, there, as_of), as_of
+    labels = {} if kind == MODEL_DEPLOYMENT else CHILD_LABELS
+    async with store.listing[kind]:
+        async for page, version in client.listed(kind, namespace, labels):
+            there |= {(body["metadata"]["namespace"], body["metadata"]["name"]) for body in page}
+            changed |= {key_of(kind, body) for body in page if store.put(kind, body)}
+            as_of = version
+        return changed | store.sweep(kind, namespace, there, as_of), as_of
 
 
 def key_of(kind: Kind, body: Mapping[str, Any]) -> Key:

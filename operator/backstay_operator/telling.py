@@ -41,11 +41,17 @@ class Teller:
         return owner.uid in self._untold
 
     async def recall(self, namespaces: tuple[str, ...]) -> None:
-        """Learns what an operator before this one told, so that it is not written once more only to be refused."""
+        """Learns what an operator before this one told. Nothing waits for it: it only saves writes that are refused."""
         try:
-            self._told_before = {event async for event in events.told(self._client, namespaces)}
+            async for event in events.told(self._client, namespaces):
+                self._told_before.add(event)
         except ApiError as error:
             log.warning("what an earlier operator told could not be looked for: %s", error)
+
+    def untold(self, owner: Owner, left: Iterable[Notice]) -> tuple[Notice, ...]:
+        """Of what an operator before this one had to tell, that which it is not known to have told."""
+        known = {notice.id for notice in left if (owner.namespace, events.name_of(owner, notice)) in self._told_before}
+        return tuple(notice for notice in left if notice.id not in known)
 
     async def tell(self, owner: Owner, notices: Iterable[Notice]) -> float | None:
         """Tells the notices and those that could not be told before. Where some are left for a later pass: the seconds
@@ -54,7 +60,7 @@ class Teller:
         That people cannot be told must stop nothing that a pass does.
         """
         waiting = self._untold.setdefault(owner.uid, [])
-        waiting += [one for one in notices if not self._was_told_before(owner, one)]
+        waiting += notices
         del waiting[:-MAX_UNTOLD]
         while waiting:
             try:
@@ -70,12 +76,6 @@ class Teller:
                 self._offer(written)
         self._failures.pop(owner.uid, None)
         return None
-
-    def _was_told_before(self, owner: Owner, notice: Notice) -> bool:
-        event = (owner.namespace, events.name_of(owner, notice))
-        known = event in self._told_before
-        self._told_before.discard(event)
-        return known
 
     def _later(self, owner: Owner) -> float:
         """Soon after a first failure, and less and less often where a person has to give a right first."""

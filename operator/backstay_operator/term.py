@@ -52,10 +52,10 @@ async def serve(
     try:
         if webhook is not None:
             webhook.board = board
-        await reconciler.begin()
         async with asyncio.TaskGroup() as group:
             group.create_task(queue.run(), name="queue")
             group.create_task(outbox.run(settings.namespaces), name="outbox")
+            group.create_task(reconciler.recall(), name="recall")
             group.create_task(_resync(client, settings, store, queue.add, listed), name="resync")
             await listed.wait()
             watcher = handlers.Watcher(queue.add, store)

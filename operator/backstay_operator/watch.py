@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 TOO_OLD = 410
 PAUSE_SECONDS = 0.1
 """Between two watches, should something on the way end each at once."""
+STEADY_SECONDS = 20.0
+"""A watch that lived so long is begun again soon, however often that happens."""
 BOOKMARK, DELETED = "BOOKMARK", "DELETED"
 
 
@@ -28,9 +30,11 @@ async def children(client: Client, watcher: Watcher, store: Store, kind: Kind, n
     A watch that ends or breaks goes on where it was. Where the API server does not know that far back any more, or
     nothing was listed yet, everything is listed anew.
     """
+    loop = asyncio.get_running_loop()
     version: int | None = None
     failures = 0
     while True:
+        began = loop.time()
         try:
             if version is None:
                 changed, version = await refresh_kind(client, store, kind, namespace)
@@ -44,7 +48,11 @@ async def children(client: Client, watcher: Watcher, store: Store, kind: Kind, n
         except ApiError as error:
             if error.status == TOO_OLD:
                 version = None
-            failures += 1
-            # One that breaks off now and then is nothing that anybody could mend.
+            # One that breaks off after a while is nothing that anybody could mend, such as a proxy's idle timeout.
+            failures = 1 if loop.time() - began >= STEADY_SECONDS else failures + 1
             log.log(logging.INFO if failures == 1 else logging.WARNING, "the watch of %s: %s", kind.plural, error)
+            await asyncio.sleep(backoff_seconds(failures, random.random()))  # noqa: S311 - jitter
+        except Exception as error:  # whatever it is: the other watches and the passes must go on
+            version, failures = None, failures + 1
+            log.error("the watch of %s: %s", kind.plural, type(error).__name__, exc_info=error)
             await asyncio.sleep(backoff_seconds(failures, random.random()))  # noqa: S311 - jitter

@@ -37,7 +37,8 @@ class _Read:
     nodes: tuple[Node, ...] = ()
     problem: str = ""
     held: dict[Key, dict[str, dict[Colour, Sums]]] = field(default_factory=dict)
-    until: float = 0.0
+    began: float = float("-inf")
+    until: float = float("-inf")
 
     def for_resource(self, key: Key) -> Nodes:
         held = self.held.get(key, {})
@@ -54,15 +55,18 @@ class Cluster:
         self._last = _Read()
         self._reading = asyncio.Lock()
 
-    async def nodes(self, key: Key) -> Nodes:
+    async def nodes(self, key: Key, *, fresh: bool = False) -> Nodes:
         """The nodes, with what the resource's own colours hold there; or why they cannot be read: then only the
-        scheduler says where there is room."""
+        scheduler says where there is room. `fresh`: by no read that began before."""
+        asked = self._clock()
         async with self._reading:
             began = self._clock()
-            if began >= self._last.until:
+            if began >= self._last.until or (fresh and self._last.began < asked):
                 self._last = await self._read()
                 ended = self._clock()
-                self._last.until = ended + min(MOST_SECONDS, max(LEAST_SECONDS, SHARE * (ended - began)))
+                # One that failed is tried again soon: meanwhile nobody knows where there is room.
+                counts = 0.0 if self._last.problem else min(MOST_SECONDS, SHARE * (ended - began))
+                self._last.began, self._last.until = began, ended + max(LEAST_SECONDS, counts)
             return self._last.for_resource(key)
 
     async def _read(self) -> _Read:

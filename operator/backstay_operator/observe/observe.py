@@ -1,7 +1,7 @@
 """Every read of a pass: children from the API server, and from the pods what only they know.
 
-Pods are asked while an attempt is open, or a losing colour still runs; at rest only at the watch's first look, since an
-operator before this one may have died before it set a mode.
+Pods are asked while an attempt is open, or a losing colour still runs. At rest they are asked when the watch looks,
+until all have said that they answer as usual: an operator may have died before it set a mode, or a pod did not hear it.
 """
 
 import asyncio
@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from backstay_contract.mode import Mode
 from backstay_contract.resource import ModelDeploymentSpec
+from backstay_contract.rollout import Strategy
 from backstay_contract.status import Attempt, Colour, Fetching, ModelDeploymentStatus
 
 from backstay_operator.client import Client
@@ -26,6 +28,7 @@ from backstay_operator.observe.log_tail import with_log_tails
 from backstay_operator.observe.smoke import SmokeMemory, Subject
 from backstay_operator.queue import Key
 from backstay_operator.rollout import deriving, room
+from backstay_operator.rollout.capacity.nodes import Nodes
 from backstay_operator.rollout.observation import (
     ColourState,
     Evaluation,
@@ -63,6 +66,8 @@ class Observer:
         self._cluster = Cluster(client)
         self._looked: dict[str, tuple[str, datetime]] = {}
         self._watches: dict[str, WatchRound] = {}
+        self._settled: set[str] = set()
+        """Resources at rest whose pods all said that they answer as usual: nothing changes that until an attempt."""
 
     async def observe(
         self,
@@ -81,8 +86,8 @@ class Observer:
         flip = _flip(children)
         attempt = open_attempt(status)
         due = looking.is_due(spec, status, self._last_look(owner.uid, status), now)
-        first = due and self._last_look(owner.uid, status) is None
-        ask = first or status.degraded is not None or _are_asked(states, attempt, selector)
+        unsettled = due and owner.uid not in self._settled
+        ask = unsettled or status.degraded is not None or _are_asked(states, attempt, selector)
         asked = [pod for state in states.values() for pod in state.pods] if ask else []
         tried = states[attempt.colour] if attempt else None
         serving = flip.to if flip else selector
@@ -94,6 +99,8 @@ class Observer:
             self._looks(owner, spec, attempt, states, judged, now) if due else _no_looks(),
             self._logged(owner, attempt, tried),
         )
+        if ask:
+            self._settle(owner, status, states[serving].pods if serving else (), said)
         fetching = await self._fetching(owner, attempt, children, now)
         answers = {pod.name: _with_said(logged.get(pod.name, pod), said.get(pod.name)) for pod in asked}
         own = [said[pod.name] for pod in tried.own_pods if pod.ready and pod.name in said] if tried else []
@@ -130,7 +137,12 @@ class Observer:
         unlooked = replace(observation, look=None)
         if not room.asks_for_nodes(deriving.derive(spec, status, unlooked, now)):
             return observation
-        return replace(observation, nodes=await self._cluster.nodes(Key(owner.namespace, owner.name)))
+        return replace(observation, nodes=await self._nodes(owner, spec))
+
+    async def _nodes(self, owner: Owner, spec: ModelDeploymentSpec) -> Nodes:
+        """With Recreate what serves goes down because of it: then it must be how things are now."""
+        fresh = spec.rollout.strategy is Strategy.RECREATE
+        return await self._cluster.nodes(Key(owner.namespace, owner.name), fresh=fresh)
 
     def next_look(
         self, uid: str, spec: ModelDeploymentSpec, status: ModelDeploymentStatus, now: datetime
@@ -165,12 +177,24 @@ class Observer:
         self._fetches.forget(uid)
         self._looked.pop(uid, None)
         self._watches.pop(uid, None)
+        self._settled.discard(uid)
 
     async def _ask(self, owner: Owner, pods: list[Pod]) -> dict[str, control.Said]:
         if not pods:
             return {}
         token = tokens.token(self._settings.control_key, owner.uid)
         return await control.ask(self._http, token, pods)
+
+    def _settle(
+        self, owner: Owner, status: ModelDeploymentStatus, pods: Sequence[Pod], said: Mapping[str, control.Said]
+    ) -> None:
+        """Of a pod that did not answer, or that was just told another mode, nothing is known yet."""
+        there = [pod for pod in pods if not pod.terminating]
+        usual = all(pod.name in said and said[pod.name].mode == Mode.NORMAL for pod in there)
+        if usual and there and open_attempt(status) is None and status.degraded is None:
+            self._settled.add(owner.uid)
+        else:
+            self._settled.discard(owner.uid)
 
     async def _fetching(
         self, owner: Owner, attempt: Attempt | None, children: Children, now: datetime

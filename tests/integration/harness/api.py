@@ -19,10 +19,13 @@ class Patient(httpx2.HTTPTransport):
     """Asks again where the API server says that it is too early, as kubectl does: right after a CRD came, for one."""
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        while (answer := super().handle_request(request)).status_code == httpx2.codes.TOO_MANY_REQUESTS:
+        for _ in range(30):
+            answer = super().handle_request(request)
+            if answer.status_code != httpx2.codes.TOO_MANY_REQUESTS or request.url.path.endswith("/eviction"):
+                return answer  # an eviction that a budget forbids is answered so, too
             answer.close()
             time.sleep(float(answer.headers.get("Retry-After", 1)))
-        return answer
+        return super().handle_request(request)
 
 
 @dataclass(frozen=True)

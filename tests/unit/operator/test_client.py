@@ -250,6 +250,14 @@ async def test_a_pod_that_is_away_is_a_problem_in_words(http: Http) -> None:
         await http.ask("GET", "http://127.0.0.1:1/")
 
 
+@pytest.mark.parametrize(
+    "url", ["http://a..b/x", "http://.local/", f"http://{'a' * 64}.b/", "http://", "x", "http://a:b/"]
+)
+async def test_a_url_that_leads_nowhere_is_a_problem_in_words(http: Http, url: str) -> None:
+    with pytest.raises(HttpError):
+        await http.ask("GET", url)
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b'{"a": NaN}', b'{"a": -Infinity}', b"\xff"])
 def test_what_is_no_json_is_a_problem(body: bytes) -> None:
     with pytest.raises(HttpError, match="not JSON"):

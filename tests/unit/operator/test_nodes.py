@@ -225,3 +225,23 @@ def test_a_read_counts_for_a_while_that_grows_with_what_it_took_and_never_for_lo
         assert slow.reads == 2
 
     asyncio.run(play())
+
+
+async def test_whoever_takes_something_down_because_of_it_reads_anew(api: Any) -> None:
+    slow = Slow(api, 2.0)
+    cluster = Cluster(slow, lambda: slow.now)  # type: ignore[arg-type]
+    await cluster.nodes(CHAT)
+    await cluster.nodes(CHAT)
+    assert slow.reads == 1
+    await asyncio.gather(cluster.nodes(CHAT, fresh=True), cluster.nodes(Key("prod", "other"), fresh=True))
+    assert 2 <= slow.reads <= 3
+
+
+async def test_a_read_that_failed_is_tried_again_soon(api: Any) -> None:
+    slow = Slow(api, 20.0)
+    cluster = Cluster(slow, lambda: slow.now)  # type: ignore[arg-type]
+    api.fail = lambda _, kind, __: ApiError(0, "Timeout", "no answer", "GET") if kind == kinds.NODE else None
+    assert (await cluster.nodes(CHAT)).problem
+    slow.now += LEAST_SECONDS
+    api.fail = lambda *_: None
+    assert not (await cluster.nodes(CHAT)).problem

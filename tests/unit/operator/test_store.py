@@ -85,6 +85,15 @@ def test_a_list_leaves_what_it_holds_or_what_is_younger(seen: Any, listed: dict[
     assert len(one) == len(one.children(POD, KEY)) == 3
 
 
+def test_a_list_of_one_namespace_leaves_alone_what_went_elsewhere() -> None:
+    one = Store()
+    one.drop(POD, pod("a", 90))
+    one.sweep(POD, "other", set(), 100)
+    assert not one.put(POD, pod("a", 70))
+    one.sweep(POD, "prod", set(), 100)
+    assert one.put(POD, pod("a", 101))
+
+
 class Lists:
     """The client's lists, in pages."""
 

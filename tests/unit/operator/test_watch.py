@@ -154,7 +154,16 @@ async def test_a_watch_that_breaks_off_in_the_middle_of_a_line_goes_on_where_it_
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"\n", b"{}\n", b"[]\n", b'{"type": "ADDED", "object": {}}\n', b'{"type": "ADDED", "object": null}\n', b"x\n"],
+    [
+        b"\n",
+        b"{}\n",
+        b"[]\n",
+        b'{"type": "ADDED", "object": {}}\n',
+        b'{"type": "ADDED", "object": null}\n',
+        event("ADDED", {"metadata": {"resourceVersion": "x", "name": "a", "namespace": "n"}}),
+        event("ADDED", {"metadata": {"resourceVersion": "12", "name": "a"}}),
+        b"x\n",
+    ],
 )
 async def test_what_is_no_event_ends_the_watch_and_nothing_else(pods: tuple[Pods, Client], garbage: bytes) -> None:
     server, client = pods
@@ -196,3 +205,40 @@ async def test_a_watch_that_is_silent_for_too_long_is_dead(
         async for _ in client.watch(kinds.POD, None, {}, 10):
             pass
     assert server.idle.is_set()
+
+
+async def test_a_quiet_watch_that_is_cut_after_a_while_never_waits_longer_for_the_next(
+    pods: tuple[Pods, Client], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, client = pods
+    monkeypatch.setattr(watch, "STEADY_SECONDS", 0.0)
+    server.watches = [[b'{"type":'] for _ in range(12)]
+    waits: list[int] = []
+
+    def backoff(failures: int, _: float) -> float:
+        waits.append(failures)
+        return 0.001
+
+    monkeypatch.setattr(watch, "backoff_seconds", backoff)
+    await watched(server, client)
+    assert waits == [1] * 12
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+async def test_an_error_of_another_kind_ends_no_watch(
+    pods: tuple[Pods, Client], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, client = pods
+    plain, broken = client.watch, [True]
+
+    def once(*given: Any) -> Any:
+        if broken:
+            broken.pop()
+            raise RuntimeError("no token")
+        return plain(*given)
+
+    monkeypatch.setattr(client, "watch", once)
+    server.watches = [[event("ADDED", pod("a", 11))]]
+    keys, _ = await watched(server, client)
+    assert keys == [A]
+    assert "RuntimeError" in caplog.text

@@ -103,7 +103,7 @@ async def test_at_rest_the_active_pods_are_looked_at_once_in_an_interval(shell: 
     assert await shell.asked(resting, at=10) == []
     assert shell.seen.observation.look is None
     assert shell.next_look(resting, at=10) == 20.0
-    assert await shell.asked(resting, at=29) == LOOK[:1]  # modes were asked for at the first look
+    assert await shell.asked(resting, at=29) == LOOK
 
 
 def soaking(shell: Shell) -> Attempt:
