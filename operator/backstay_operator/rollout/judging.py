@@ -33,6 +33,10 @@ SHOWN = (
 """Metrics that get a verdict in every attempt; one without a baseline is shown as skipped."""
 
 
+LATE_SECONDS, LATE_INTERVALS = 10.0, 3.0
+"""A look that comes later than the greater of the two speaks for no more of the time before it."""
+
+
 def advance(
     spec: ModelDeploymentSpec,
     attempt: Attempt,
@@ -165,7 +169,9 @@ def _clock(attempt: Attempt, now: datetime, dark: bool, interval_seconds: float)
     """The soak clock counts seconds with data only: between two looks that both saw the pods.
 
     After a dark look one that sees again speaks for one interval, no more: the clock pauses in an outage, and metrics
-    that come and go slow it down without stopping it for ever.
+    that come and go slow it down without stopping it for ever. Nor does it run while nobody looked, with the operator
+    or the API server away: all that the pods counted meanwhile is one window, and a soak that ended with it would end
+    before the judge can decide.
     """
     if dark:
         return attempt.with_(held_since=attempt.held_since or now)
@@ -173,5 +179,6 @@ def _clock(attempt: Attempt, now: datetime, dark: bool, interval_seconds: float)
     since = attempt.last_data_at or attempt.switched_at
     if since is not None:
         passed = max(0.0, (now - since).total_seconds())
-        seconds += passed if attempt.held_since is None else min(passed, interval_seconds)
+        most = max(LATE_SECONDS, LATE_INTERVALS * interval_seconds) if attempt.held_since is None else interval_seconds
+        seconds += min(passed, most)
     return attempt.with_(observed_seconds=seconds, last_data_at=now, held_since=None)

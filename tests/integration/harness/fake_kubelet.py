@@ -129,7 +129,7 @@ class FakeKubelet:
             "lastTransitionTime": stamp(),
         }
         status = {"capacity": room, "allocatable": room, "conditions": [ready]}
-        await api.patch(f"/api/v1/nodes/{NODE}/status", json={"status": status}, headers=MERGE)
+        await ask(api, "PATCH", f"/api/v1/nodes/{NODE}/status", {"status": status})
 
     async def _beat(self, api: httpx2.AsyncClient) -> None:
         while True:
@@ -189,7 +189,7 @@ class FakeKubelet:
             if most is not None and runtime.ok + runtime.errors >= most:
                 reported = runtime.ready = False
                 await self._kill(api, namespace, name)
-            elif reported != runtime.ready:
+            elif reported != runtime.ready or (runtime.ready and not is_shown_ready(self._pod(namespace, name))):
                 reported = runtime.ready
                 await self._patch(api, namespace, name, self._status("Running", reported, running()))
             await asyncio.sleep(0.1)
@@ -214,7 +214,7 @@ class FakeKubelet:
 
     async def _patch(self, api: httpx2.AsyncClient, namespace: str, name: str, status: Json) -> None:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
-        await api.patch(path, json={"status": status}, headers=MERGE)
+        await ask(api, "PATCH", path, {"status": status})
 
     async def _report(
         self, api: httpx2.AsyncClient, namespace: str, name: str, address: str, behaviour: Behaviour
@@ -294,7 +294,7 @@ class FakeKubelet:
 
     async def _delete(self, api: httpx2.AsyncClient, namespace: str, name: str) -> None:
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-        await api.request("DELETE", path, json={"gracePeriodSeconds": 0})
+        await ask(api, "DELETE", path, {"gracePeriodSeconds": 0})
 
     def _service_changed(self, key: Name, service: Json | None) -> None:
         """No selector that the Service ever had is missed, however short it was there."""
@@ -321,3 +321,19 @@ class FakeKubelet:
             and selector.items() <= pod["metadata"]["labels"].items()
             and self.runtimes[pod["metadata"]["name"]].ready
         ]
+
+
+def is_shown_ready(pod: Json | None) -> bool:
+    """Whether the API server has it as ready: the node controller takes that away while a node is not heard of."""
+    conditions = (pod or {}).get("status", {}).get("conditions", ())
+    return any((one["type"], one["status"]) == ("Ready", "True") for one in conditions)
+
+
+async def ask(api: httpx2.AsyncClient, method: str, path: str, body: Json) -> None:
+    """A request, again and again while the API server is away, as a kubelet does it. A refusal is an answer."""
+    while True:
+        try:
+            await api.request(method, path, json=body, headers=MERGE if method == "PATCH" else None)
+            return
+        except httpx2.TransportError:
+            await asyncio.sleep(0.5)

@@ -231,6 +231,21 @@ def test_the_soak_clock_pauses_while_metrics_are_dark() -> None:
     assert world.status.reason == Reason.VERIFIED
 
 
+@pytest.mark.case("S07", "T39")
+def test_an_operator_that_was_away_for_longer_than_the_soak_judges_and_does_not_promote_what_it_finds() -> None:
+    world = soaking(soak={"minSeconds": 5, "maxSeconds": 60, "onInsufficientData": "Promote"})
+    world.run(2)
+    seen = world.attempt.observed_seconds
+    world.model("b").slow = 0.4
+    world.tick(90)
+    world.turn()
+    assert world.attempt.observed_seconds <= seen + 10.5
+    assert world.status.phase in (Phase.SOAKING, Phase.HELD)
+    world.run(20)
+    assert world.live_digest() == digest("a")
+    assert [one.reason for one in world.status.rejected] == [Reason.BREACH]
+
+
 @pytest.mark.parametrize("policy", ["Promote", "Hold", "Rollback"])
 def test_too_little_data_ends_as_the_policy_says(policy: str) -> None:
     world = serving("a")
