@@ -99,7 +99,9 @@ PLAYS = (
 
 
 def behave(kubelet: FakeKubelet) -> None:
-    """How the versions behave, for all plays at once."""
+    """How the versions behave, for all plays at once; whatever tests before it wanted."""
+    kubelet.behaviours.clear()
+    kubelet.room.clear()
     kubelet.behaviours[WORSE] = Behaviour(slow=0.4)
 
 

@@ -1,6 +1,5 @@
 """What stands beside the pods, on a real API server with its real controllers."""
 
-import json
 from typing import Any
 
 import pytest
@@ -80,11 +79,7 @@ def test_a_broken_pod_holds_up_no_drain(equipped: Story) -> None:
     with equipped.traffic():
         equipped.wait_until_serving("1.0.0")
     for pod in equipped.pods("blue"):
-        path = f"/api/v1/namespaces/{equipped.namespace}/pods/{pod.name}/status"
-        conditions = [{"type": "Ready", "status": "False"}]
-        patch = json.dumps({"status": {"conditions": conditions}})
-        headers = {"Content-Type": "application/strategic-merge-patch+json"}
-        done(equipped.client.patch(path, content=patch, headers=headers))
+        pod.ready = False
     equipped.wait("none allowed", lambda: allowed(equipped, "chat-blue") == 0)
     assert [evicted(equipped, pod.name) for pod in equipped.pods("blue")] == [201, 201]
 

@@ -153,7 +153,7 @@ def test_an_image_that_does_not_come_rejects_the_candidate_with_the_kubelets_wor
     story.create("1.0.0")
     status = story.wait_for(phase="Failed")
     assert status["reason"] == "ImagePullFailed"
-    assert "back-off pulling image" in status["message"]
+    assert "back-off pulling image" in status["rejected"][-1]["message"]
 
 
 def test_dark_metrics_hold_the_flip_and_it_goes_on_when_they_are_back(story: Story) -> None:
