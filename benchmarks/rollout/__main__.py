@@ -11,10 +11,16 @@ def main() -> int:
     parser.add_argument("--part", choices=("latency", "node"), action="append", help="only this part")
     parser.add_argument("--ways-back", type=int, default=20, help="measured ways back for each interval (default: 20)")
     parser.add_argument("--flips", type=int, default=50, help="flips on the node (default: 50)")
+    parser.add_argument(
+        "--interval",
+        type=float,
+        action="append",
+        help="seconds between two looks; may be given again (default: 2, 0.5)",
+    )
     given = parser.parse_args()
     parts = given.part or ["latency", "node"]
     if "latency" in parts:
-        for interval in (2.0, 0.5):
+        for interval in given.interval or (2.0, 0.5):
             measured = list(latency.measure(given.ways_back, interval))
             print(latency.summary(measured, interval), flush=True)  # noqa: T201
     return 0 if "node" not in parts or node.main(given.flips) else 1
