@@ -5,9 +5,10 @@ rest), so it decides on the present state.
 """
 
 import asyncio
+import contextlib
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -95,7 +96,7 @@ class Client:
 
     async def list_all(self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None) -> list[Json]:
         """All objects of a namespace (None: of the cluster) with the labels."""
-        query = {"labelSelector": ",".join(f"{k}={v}" for k, v in labels.items())} if labels else {}
+        query = {"labelSelector": _selector(labels)} if labels else {}
         items: list[Json] = (await self._json("GET", kind.path(namespace), query=query)).get("items") or []
         # The items of a list carry neither.
         return [{"apiVersion": kind.api_version, "kind": kind.name, **item} for item in items]
@@ -106,7 +107,7 @@ class Client:
         """The same some at a time, each time with the version that the whole list is of."""
         query = {"limit": str(size)}
         if labels:
-            query["labelSelector"] = ",".join(f"{k}={v}" for k, v in labels.items())
+            query["labelSelector"] = _selector(labels)
         while True:
             found = await self._json("GET", kind.path(namespace), query=query)
             metadata = found.get("metadata") or {}
@@ -137,10 +138,10 @@ class Client:
             "resourceVersion": str(since),
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_SECONDS),
-            "labelSelector": ",".join(f"{k}={v}" for k, v in labels.items()),
+            "labelSelector": _selector(labels),
         }
         timeout = aiohttp.ClientTimeout(total=None, connect=TIMEOUT_SECONDS, sock_read=SILENT_SECONDS)
-        try:
+        with _answered(call, f"nothing was told for {SILENT_SECONDS:g} s"):
             response = await self._send("GET", path, query=query, within=timeout)
             try:
                 if response.status >= 400:
@@ -149,10 +150,6 @@ class Client:
                     yield _event(line, call)
             finally:
                 response.response.close()
-        except TimeoutError as error:
-            raise ApiError(0, "Timeout", f"nothing was told for {SILENT_SECONDS:g} s", call) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise ApiError(0, "Unreachable", f"{type(error).__name__}: {error}", call) from error
 
     async def create(self, kind: Kind, body: Json) -> Json:
         return await self._write("POST", "create", kind, kind.path(body["metadata"]["namespace"]), body=body)
@@ -260,17 +257,13 @@ class Client:
         within: float = TIMEOUT_SECONDS,
     ) -> bytes:
         call, seconds = f"{method} {path}", min(within, TIMEOUT_SECONDS)
-        try:
+        timeout = aiohttp.ClientTimeout(total=seconds)
+        with _answered(call, f"no answer within {seconds:.3g} s"):
             async with asyncio.timeout(seconds):
-                timeout = aiohttp.ClientTimeout(total=seconds)
                 response = await self._send(
                     method, path, query=query, body=body, content_type=content_type, within=timeout
                 )
                 answer: bytes = await response.read()
-        except TimeoutError as error:
-            raise ApiError(0, "Timeout", f"no answer within {seconds:.3g} s", call) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise ApiError(0, "Unreachable", f"{type(error).__name__}: {error}", call) from error
         if response.status >= 400:
             raise _refusal(response.status, str(response.reason), answer, call)
         return answer
@@ -295,6 +288,21 @@ class Client:
             auth_settings=["BearerToken"],
         )
         return await self._api.call_api(verb, url, headers, data, _request_timeout=within)
+
+
+def _selector(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{k}={v}" for k, v in labels.items())
+
+
+@contextlib.contextmanager
+def _answered(call: str, too_late: str) -> Iterator[None]:
+    """What comes of a call that is not answered becomes an ApiError; `too_late`: what a timeout means."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise ApiError(0, "Timeout", too_late, call) from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise ApiError(0, "Unreachable", f"{type(error).__name__}: {error}", call) from error
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

@@ -18,7 +18,6 @@ from backstay_operator.store import Store, resource_of
 
 log = logging.getLogger(__name__)
 
-CHILDREN = (kinds.DEPLOYMENT, kinds.POD, kinds.SERVICE, kinds.ENDPOINT_SLICE)
 SERVER_SECONDS = 300
 """A watch lives this long and is then renewed: one that died silently is noticed."""
 CLIENT_SECONDS = 330

@@ -60,7 +60,7 @@ async def serve(
             await listed.wait()
             watcher = handlers.Watcher(queue.add, store)
             group.create_task(handlers.watch(watcher, settings.namespaces), name="watch")
-            for kind, namespace in itertools.product(handlers.CHILDREN, settings.namespaces or (None,)):
+            for kind, namespace in itertools.product(watch.CHILDREN, settings.namespaces or (None,)):
                 watching = watch.children(client, watcher, store, kind, namespace)
                 group.create_task(watching, name=f"watch of {kind.plural}")
     finally:
@@ -101,7 +101,7 @@ async def _resync(
     failures = 0
     while True:
         try:
-            for key in await refresh(client, store, (kinds.MODEL_DEPLOYMENT, *handlers.CHILDREN), settings.namespaces):
+            for key in await refresh(client, store, (kinds.MODEL_DEPLOYMENT, *watch.CHILDREN), settings.namespaces):
                 enqueue(key)
             failures = 0
             listed.set()

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 
+from backstay_operator import kinds
 from backstay_operator.client import ApiError, Client
 from backstay_operator.handlers import Watcher
 from backstay_operator.kinds import Kind
@@ -16,6 +17,7 @@ from backstay_operator.store import CHILD_LABELS, Store, refresh_kind
 
 log = logging.getLogger(__name__)
 
+CHILDREN = (kinds.DEPLOYMENT, kinds.POD, kinds.SERVICE, kinds.ENDPOINT_SLICE)
 TOO_OLD = 410
 PAUSE_SECONDS = 0.1
 """Between two watches, should something on the way end each at once."""
@@ -44,15 +46,16 @@ async def children(client: Client, watcher: Watcher, store: Store, kind: Kind, n
                 version, failures = int(body["metadata"]["resourceVersion"]), 0
                 if told != BOOKMARK:
                     watcher.on_child(kind, told == DELETED, body)
-            await asyncio.sleep(PAUSE_SECONDS)
+            pause = PAUSE_SECONDS
         except ApiError as error:
             if error.status == TOO_OLD:
                 version = None
             # One that breaks off after a while is nothing that anybody could mend, such as a proxy's idle timeout.
             failures = 1 if loop.time() - began >= STEADY_SECONDS else failures + 1
             log.log(logging.INFO if failures == 1 else logging.WARNING, "the watch of %s: %s", kind.plural, error)
-            await asyncio.sleep(backoff_seconds(failures, random.random()))  # noqa: S311 - jitter
+            pause = backoff_seconds(failures, random.random())  # noqa: S311 - jitter
         except Exception as error:  # whatever it is: the other watches and the passes must go on
             version, failures = None, failures + 1
             log.error("the watch of %s: %s", kind.plural, type(error).__name__, exc_info=error)
-            await asyncio.sleep(backoff_seconds(failures, random.random()))  # noqa: S311 - jitter
+            pause = backoff_seconds(failures, random.random())  # noqa: S311 - jitter
+        await asyncio.sleep(pause)

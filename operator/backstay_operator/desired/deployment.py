@@ -8,7 +8,7 @@ from backstay_contract.status import Colour
 
 from backstay_operator.desired import containers
 from backstay_operator.desired.common import ATTEMPT_LABEL, Json, Owner, child, pod_selector
-from backstay_operator.rollout.capacity import reckoning as capacity
+from backstay_operator.rollout.capacity import reckoning
 from backstay_operator.rollout.capacity.nodes import GPU_PRODUCT
 from backstay_operator.rollout.revision import Wanted
 
@@ -81,7 +81,7 @@ def _pod(namespace: str, spec: ModelDeploymentSpec, build: Wanted, token_hash: s
         "containers": [containers.serve(spec, build.image, namespace, token_hash)],
         "volumes": containers.volumes(spec),
     }
-    tolerations = [one.to_json() for one in capacity.tolerations(spec.serving, spec.hardware_profile)]
+    tolerations = [one.to_json() for one in reckoning.tolerations(spec.serving, spec.hardware_profile)]
     node_selector = dict(spec.serving.node_selector)
     if spec.hardware_profile.gpu != NO_GPU:
         node_selector[GPU_PRODUCT] = spec.hardware_profile.gpu.replace(" ", "-")

@@ -1,7 +1,7 @@
 """Room for the candidate: reckoned before anything is made for it, and made by the active colour where rollout.strategy
 is Recreate. Questions only; `making_room` has what the table's rows do."""
 
-from backstay_operator.rollout.capacity import reckoning as capacity
+from backstay_operator.rollout.capacity import reckoning
 from backstay_operator.rollout.capacity.shortage import Shortage
 from backstay_operator.rollout.facts import Facts
 from backstay_operator.rollout.observation import ColourState
@@ -33,7 +33,7 @@ def shortage(facts: Facts) -> Shortage | None:
     if nodes is None or nodes.problem or is_made(facts):
         return None
     gives_way = facts.active_colour if facts.recreates else None
-    return capacity.shortage(facts.wanted.recipe, facts.candidate_wanted, nodes.all, gives_way)
+    return reckoning.shortage(facts.wanted.recipe, facts.candidate_wanted, nodes.all, gives_way)
 
 
 def active_is_in_the_way(facts: Facts) -> bool:

@@ -19,24 +19,6 @@ Json = dict[str, Any]
 _REF = "#/components/schemas/{model}"
 _TEXT: Json = {"type": "string", "minLength": 1}
 _IDS: Json = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}
-_PROMPT: Json = {
-    "description": "A text, several, a text's token ids, or those of several.",
-    "oneOf": [
-        _TEXT,
-        {"type": "array", "minItems": 1, "maxItems": MAX_PROMPTS, "items": _TEXT},
-        _IDS,
-        {"type": "array", "minItems": 1, "maxItems": MAX_PROMPTS, "items": _IDS},
-    ],
-}
-_INPUT: Json = {
-    "description": "A text, several, a text's token ids, or those of several.",
-    "oneOf": [
-        _TEXT,
-        {"type": "array", "minItems": 1, "maxItems": MAX_TEXTS, "items": _TEXT},
-        _IDS,
-        {"type": "array", "minItems": 1, "maxItems": MAX_TEXTS, "items": _IDS},
-    ],
-}
 _ERROR: Json = {
     "type": "object",
     "required": ["error"],
@@ -65,6 +47,15 @@ _FAILURES = {
 }
 
 
+def _texts(most: int) -> Json:
+    """A text or up to so many, as they are or as token ids."""
+    several = {"type": "array", "minItems": 1, "maxItems": most}
+    return {
+        "description": "A text, several, a text's token ids, or those of several.",
+        "oneOf": [_TEXT, {**several, "items": _TEXT}, _IDS, {**several, "items": _IDS}],
+    }
+
+
 def document(version: str) -> Json:
     """The whole document."""
     schemas: Json = {"Error": _ERROR}
@@ -76,10 +67,10 @@ def document(version: str) -> Json:
         "/tokenize": (TokenizeRequest, "A text's token ids.", _counted()),
     }
     paths: Json = {path: {"post": _post(*said, schemas)} for path, said in asks.items()}
-    schemas["CompletionRequest"]["properties"]["prompt"] = _PROMPT
+    schemas["CompletionRequest"]["properties"]["prompt"] = _texts(MAX_PROMPTS)
     schemas["CompletionRequest"]["required"] = ["prompt"]
     for name in ("EmbeddingsRequest", "ClassifyRequest"):
-        schemas[name]["properties"]["input"] = _INPUT
+        schemas[name]["properties"]["input"] = _texts(MAX_TEXTS)
     paths |= {
         "/v1/models": _get("The one model that is served."),
         "/version": _get("Versions of runtime and model, and the digest."),

@@ -29,15 +29,7 @@ def stage(
 
 @pytest.mark.control_plane
 @pytest.mark.case("S07", "T22", "R1")
-def test_an_operator_killed_at_a_write_ends_as_the_undisturbed_one(
-    control_plane: ControlPlane,
-    crd: str,
-    access: Access,
-    operator_kubeconfig: Path,
-    kubelet: FakeKubelet,
-    tmp_path: Path,
-) -> None:
-    stage = Stage(control_plane, access, read_access(operator_kubeconfig), kubelet, tmp_path)
+def test_an_operator_killed_at_a_write_ends_as_the_undisturbed_one(stage: Stage) -> None:
     lines: list[str] = []
     faults = session.sweep(stage, PLAYS, lanes=4, every=SAMPLE, tell=lines.append)
     assert faults == 0, "\n".join(lines)

@@ -1,29 +1,22 @@
 """Which pods a pass asks."""
 
-import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from backstay_contract.metric import MetricName
 from backstay_contract.names import Annotation, Label
 from backstay_contract.resource import parse_spec
 from backstay_contract.status import (
     Attempt,
     Colour,
-    Degraded,
-    HistoryEntry,
-    MetricLimit,
     ModelDeploymentStatus,
     Phase,
-    Side,
 )
 from backstay_operator import kinds
 from backstay_operator.desired import services
 from backstay_operator.desired.common import Owner, pod_selector
 from backstay_operator.desired.deployment import deployment
-from backstay_operator.http import Answer
 from backstay_operator.observe.observe import Observer
 from backstay_operator.rollout import revision
 from backstay_operator.settings import Settings
@@ -87,71 +80,6 @@ async def test_at_rest_no_pod_is_asked_also_while_one_of_a_lost_node_never_ends(
     ending["metadata"]["deletionTimestamp"] = "2026-01-01T11:00:00Z"
     blue_serves.put(kinds.POD, ending)
     assert await asked(blue_serves, http, stored) == []
-
-
-class AtRest:
-    """Blue serves and is watched; each look is a minute after the one before."""
-
-    def __init__(self, api: Any, http: Any, stored: Json) -> None:
-        self.http, self.now = http, NOON
-        self.spec = parse_spec(stored["spec"])
-        build = revision.of_spec(self.spec, SETTINGS.runtime_image, ())
-        made = deployment(OWNER, self.spec, Colour.BLUE, build, attempt="r-1", replicas=1, token_hash="")
-        api.put(kinds.DEPLOYMENT, made)
-        digest, limits = "sha256:" + "ab" * 32, (MetricLimit(metric=MetricName.ERROR_RATE, limit=0.1),)
-        entry = HistoryEntry(
-            revision="r1",
-            digest=digest,
-            version="1",
-            image="i",
-            verified=True,
-            reason="Verified",
-            at=NOON,
-            limits=limits,
-        )
-        side = Side(colour=Colour.BLUE, version="1", digest=digest, revision="r1")
-        self.status = ModelDeploymentStatus(phase=Phase.SERVING, active=side, history=(entry,))
-        self.observer = Observer(api, http, SETTINGS)
-
-    def says(self, mode: str) -> None:
-        body = json.dumps({"mode": mode, "inFlight": 0, "ready": True}).encode()
-        self.http.answer("GET", "/control/state$", Answer(200, {}, body))
-
-    async def look(self) -> list[str]:
-        self.http.requests.clear()
-        self.now += timedelta(seconds=60)
-        await self.observer.observe(OWNER, self.spec, self.status, self.now, lambda: None)
-        return sorted(url.rpartition("/")[2] for _, url, _ in self.http.requests)
-
-
-@pytest.fixture
-def at_rest(blue_serves: Any, http: Any, stored: Json) -> AtRest:
-    return AtRest(blue_serves, http, stored)
-
-
-async def test_the_watch_asks_for_modes_until_all_pods_said_that_they_answer_as_usual(at_rest: AtRest) -> None:
-    assert await at_rest.look() == ["metrics", "state"]  # there was no answer
-    at_rest.says("standby")
-    assert await at_rest.look() == ["metrics", "state"]
-    assert await at_rest.look() == ["metrics", "state"]
-    at_rest.says("normal")
-    assert await at_rest.look() == ["metrics", "state"]
-    assert await at_rest.look() == ["metrics"]
-
-
-async def test_what_was_cut_is_asked_for_again_when_that_is_over(at_rest: AtRest) -> None:
-    at_rest.says("normal")
-    await at_rest.look()
-    whole = at_rest.status
-    degraded = Degraded(revision="r1", reason="Breach", since=NOON)
-    at_rest.status = whole.with_(degraded=degraded)
-    assert await at_rest.look() == ["metrics", "state"]
-    at_rest.status = whole
-    at_rest.says("degraded")
-    assert await at_rest.look() == ["metrics", "state"]
-    at_rest.says("normal")
-    assert await at_rest.look() == ["metrics", "state"]
-    assert await at_rest.look() == ["metrics"]
 
 
 # --- nodes -------------------------------------------------------------------------------------------------------

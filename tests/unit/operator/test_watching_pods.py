@@ -1,5 +1,6 @@
 """The watch after the soak, in the shell: whom it asks, when, and what it keeps between two passes."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,6 +22,7 @@ from backstay_operator import kinds
 from backstay_operator.desired import services
 from backstay_operator.desired.common import Owner, pod_selector
 from backstay_operator.desired.deployment import deployment
+from backstay_operator.http import Answer
 from backstay_operator.observe.observe import Observer
 from backstay_operator.rollout import revision
 from backstay_operator.rollout.observation import WatchRound
@@ -85,6 +87,11 @@ class Shell:
         self.seen = await self.observer.observe(OWNER, self.spec, status, now, lambda: None)
         return sorted(url.split("/", 2)[2] for _, url, _ in self.http.requests)
 
+    def says(self, mode: str) -> None:
+        """What the pods answer when they are asked for their mode."""
+        body = json.dumps({"mode": mode, "inFlight": 0, "ready": True}).encode()
+        self.http.answer("GET", "/control/state$", Answer(200, {}, body))
+
     def next_look(self, status: ModelDeploymentStatus, at: float) -> float | None:
         return self.observer.next_look(OWNER.uid, self.spec, status, NOON + timedelta(seconds=at))
 
@@ -104,6 +111,30 @@ async def test_at_rest_the_active_pods_are_looked_at_once_in_an_interval(shell: 
     assert shell.seen.observation.look is None
     assert shell.next_look(resting, at=10) == 20.0
     assert await shell.asked(resting, at=29) == LOOK
+
+
+async def test_the_watch_asks_for_modes_until_all_pods_said_that_they_answer_as_usual(shell: Shell) -> None:
+    resting = shell.resting()
+    assert await shell.asked(resting) == LOOK  # there was no answer
+    shell.says("standby")
+    assert await shell.asked(resting, at=60) == LOOK
+    assert await shell.asked(resting, at=120) == LOOK
+    shell.says("normal")
+    assert await shell.asked(resting, at=180) == LOOK
+    assert await shell.asked(resting, at=240) == LOOK[:1]
+
+
+async def test_what_was_cut_is_asked_for_again_when_that_is_over(shell: Shell) -> None:
+    resting = shell.resting()
+    shell.says("normal")
+    await shell.asked(resting)
+    cut = resting.with_(degraded=Degraded(revision=shell.build.revision, reason="Breach", since=NOON))
+    assert await shell.asked(cut, at=60) == LOOK
+    shell.says("degraded")
+    assert await shell.asked(resting, at=120) == LOOK
+    shell.says("normal")
+    assert await shell.asked(resting, at=180) == LOOK
+    assert await shell.asked(resting, at=240) == LOOK[:1]
 
 
 def soaking(shell: Shell) -> Attempt:
