@@ -13,14 +13,15 @@ class Group:
     """Consecutive rows that are attended together: `sequences` × `rows_each` rows.
 
     `blocks`: the block tables, padded to one length and laid one after another. `mask`: what each row may see,
-    True where it may, broadcastable to [sequences, heads, rows_each, tokens].
+    True where it may, broadcastable to [sequences, heads, rows_each, tokens]; None for a whole beginning: the first
+    row is the sequence's first, and each sees itself and what is before it. That takes half of the products.
     """
 
     first_row: int
     sequences: int
     rows_each: int
     blocks: torch.Tensor
-    mask: torch.Tensor
+    mask: torch.Tensor | None
 
     @property
     def end_row(self) -> int:
@@ -51,5 +52,10 @@ class PagedAttention:
         rows, heads, head_dim = queries.shape
         keys, values = self._cache.read(layer, group.blocks, group.sequences)
         asked = queries.view(group.sequences, group.rows_each, heads, head_dim).transpose(1, 2)
-        seen = functional.scaled_dot_product_attention(asked, keys, values, attn_mask=group.mask, enable_gqa=True)
+        whole = group.mask is None
+        if whole:
+            keys, values = keys[:, :, : group.rows_each], values[:, :, : group.rows_each]
+        seen = functional.scaled_dot_product_attention(
+            asked, keys, values, attn_mask=group.mask, is_causal=whole, enable_gqa=True
+        )
         return seen.transpose(1, 2).reshape(rows, heads * head_dim)

@@ -93,6 +93,8 @@ class Runner:
 
     def _group(self, rows: Rows, first_row: int, device: torch.device) -> Group:
         sequences, each = len(rows.slices), len(rows.slices[0].tokens)
+        if each > 1 and rows.slices[0].start == 0:
+            return Group(first_row, sequences, each, _index(rows.blocks, device), None)
         ends = torch.tensor([one.start for one in rows.slices], device=device)[:, None] + torch.arange(
             1, each + 1, device=device
         )

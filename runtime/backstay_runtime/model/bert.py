@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from backstay_runtime.model.dense import linear
 from backstay_runtime.model.errors import ModelError
 
 EMBEDS, CLASSIFIES = "BertModel", "BertForSequenceClassification"
@@ -90,7 +91,7 @@ class Affine:
     bias: torch.Tensor
 
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
-        return functional.linear(rows, self.weight, self.bias)
+        return linear(rows, self.weight, self.bias)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import torch
-from torch.nn import functional
+
+from backstay_runtime.model import scratch
+from backstay_runtime.model.dense import linear
 
 GROUP = 32
 """Columns that share a scale in INT4."""
@@ -81,10 +83,16 @@ class Matrix:
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         """[rows, in] -> [rows, out], in the type of `rows`."""
         if self.data.dtype == rows.dtype:
-            return functional.linear(rows, self.data)
+            return linear(rows, self.data)
         starts = range(0, len(self.data), _ROWS_AT_ONCE)
-        parts = (self[at : at + _ROWS_AT_ONCE].widened().to(rows.dtype) for at in starts)
-        return torch.cat([functional.linear(rows, part) for part in parts], dim=-1)
+        parts = [self[at : at + _ROWS_AT_ONCE]._product(rows) for at in starts]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
+
+    def _product(self, rows: torch.Tensor) -> torch.Tensor:
+        if self.held is Held.INT4 or rows.dtype != torch.float32 or rows.device.type != "cpu":
+            return linear(rows, self.widened().to(rows.dtype))
+        product = linear(rows, scratch.like(self.data).copy_(self.data))
+        return product.mul_(self.scales[:, 0]) if self.held is Held.INT8 else product
 
 
 def _per_row(weight: torch.Tensor) -> Matrix:
