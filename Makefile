@@ -129,9 +129,10 @@ soak: $(READY) ## Send 20,000 requests of every kind to a real server and see th
 	$(RUN) python -m benchmarks.soak
 
 .PHONY: bench-pull
-bench-pull: programs ## Measure pull and push beside minio-py and boto3 (KServe's storage initializer), one file and eight
-	uv run --no-sync --with boto3 python -m benchmarks.storage
-	uv run --no-sync --with boto3 python -m benchmarks.storage --files 8
+bench-pull: programs ## Measure pull and push beside minio-py, boto3 (KServe's storage initializer) and rclone, one file and eight
+	$(CLUSTER) build --only rclone || echo "rclone cannot be built here: it is left out" >&2
+	$(RUN) --with boto3 python -m benchmarks.storage
+	$(RUN) --with boto3 python -m benchmarks.storage --files 8
 
 .PHONY: bench-engine
 bench-engine: $(READY) ## Measure the engine beside transformers, llama.cpp and vLLM, where they can be installed: ten minutes

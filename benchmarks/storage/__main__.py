@@ -9,31 +9,45 @@ Compared are, in turn and each into an empty folder or prefix on the same disk:
     ranges    minio-py's get_object in ranges, four at a time, without hashing: the most that can be had
     one       minio-py's get_object, one stream after the other
     boto3     what KServe's storage initializer calls; run with `uv run --with boto3` to have it
+    rclone    rclone copy, four transfers of four streams; a process for each, whose start counts
     sha256    SHA-256 alone on one core
-    push      backstay push of files that are hashed already
+    push      backstay push: every file hashed, then sent
+    send      the same of files that are hashed already
     fput      minio-py's fput_object, four objects at a time
+    rclone-up rclone copy to the storage, with parts as large and as many at a time
 
-Client and server share the machine, so whoever uses less CPU is faster; seconds of CPU are the client's. The bound is
-what a pull could reach here at most: the work of `ranges` (client and server) and that of `sha256`, on all cores.
+A way whose library or program is not there is named and left out. Client and server share the machine, so whoever uses
+less CPU is faster; seconds of CPU are the client's. The bound is what a pull could reach here at most: the work of
+`ranges` (client and server) and that of `sha256`, on all cores.
 """
 
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import sys
 import tempfile
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from backstay_runtime.pull.download import Options
 
-from benchmarks.storage import place, ways
+from benchmarks.storage import place, rclone, ways
 from benchmarks.storage.place import MIB
 from benchmarks.storage.ways import PARALLEL, RANGE, Way
+
+UPLOADS = ("push", "send", "fput", "rclone-up")
+ABSENT = {
+    "boto3": "run with `uv run --with boto3` to have it",
+    "rclone": "`uv run python -m backstay_cluster build --only rclone` builds it",
+    "rclone-up": "as rclone",
+}
+"""How to have the ways that need more than the project does."""
 
 
 class Measured(NamedTuple):
@@ -44,7 +58,13 @@ class Measured(NamedTuple):
     """Median of the runs; 10^6 bytes per second of wall time."""
     runs: list[int]
     cpu_seconds: float
-    """The client's, median."""
+    """The client's, its processes' included, median."""
+
+
+def cpu_seconds() -> float:
+    """User and system time of this process and of those that it waited for."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def measure(all_ways: dict[str, Way], folder: Path, rounds: int, size: int) -> dict[str, Measured]:
@@ -56,9 +76,9 @@ def measure(all_ways: dict[str, Way], folder: Path, rounds: int, size: int) -> d
         for name, way in order[first:] + order[:first]:
             place.warm(folder, size)
             (target := folder / uuid.uuid4().hex).mkdir()
-            began, cpu = time.perf_counter(), time.process_time()
+            began, cpu = time.perf_counter(), cpu_seconds()
             way(target)
-            seen[name].append((time.perf_counter() - began, time.process_time() - cpu))
+            seen[name].append((time.perf_counter() - began, cpu_seconds() - cpu))
             shutil.rmtree(target)
     return {
         name: Measured(
@@ -88,11 +108,22 @@ def run(mib: int, files: int, rounds: int, parent: Path | None) -> tuple[int, di
             "ranges": ways.ranges(storage, model, PARALLEL, RANGE),
             "one": ways.ranges(storage, model, 1, total),
             "boto3": ways.boto3(storage, model),
+            "rclone": rclone.pulled(storage),
             "sha256": ways.hashed(model),
             "push": ways.pushed(storage, model),
+            "send": ways.sent(storage, model),
             "fput": ways.fput(storage, model),
+            "rclone-up": rclone.pushed(storage, model),
         }
-        return total, measure({one: way for one, way in all_ways.items() if way is not None}, folder, rounds, total)
+        return total, measure(present(all_ways), folder, rounds, total)
+
+
+def present(all_ways: Mapping[str, Way | None]) -> dict[str, Way]:
+    """Those that are here; the others are named on stderr."""
+    for name, way in all_ways.items():
+        if way is None:
+            sys.stderr.write(f"{name} is left out: {ABSENT[name]}\n")
+    return {name: way for name, way in all_ways.items() if way is not None}
 
 
 def main() -> None:
@@ -112,12 +143,12 @@ def main() -> None:
         return
     sys.stdout.write(f"{total} bytes in {given.files} files, {cores} CPUs, median of {given.rounds}\n")
     for one in found.values():
-        ours = found["push" if one.way in ("push", "fput") else "pull"]
+        ours = found["push" if one.way in UPLOADS else "pull"]
         ratio = f"{ours.way} is {ours.mb_per_second / one.mb_per_second:.2f} x"
         sys.stdout.write(
-            f"{one.way:8} {one.mb_per_second:>6.0f} MB/s  {ratio}  client CPU {one.cpu_seconds:.2f} s  {one.runs}\n"
+            f"{one.way:9} {one.mb_per_second:>6.0f} MB/s  {ratio}  client CPU {one.cpu_seconds:.2f} s  {one.runs}\n"
         )
-    sys.stdout.write(f"bound    {most:>6.0f} MB/s  pull is {found['pull'].mb_per_second / most:.2f} x\n")
+    sys.stdout.write(f"bound     {most:>6.0f} MB/s  pull is {found['pull'].mb_per_second / most:.2f} x\n")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from backstay_cli.model.describe import Description
+from backstay_cli.model.hashing import hash_files
 from backstay_cli.storage import push as pushes
 from backstay_cli.storage.store import Store
 from backstay_contract import manifest as manifests
@@ -24,6 +25,9 @@ from benchmarks.storage.place import MIB, MODEL, Published, Storage
 
 PARALLEL = 4
 RANGE = 64 * MIB
+"""Bytes of one request of a download."""
+PART = 16 * MIB
+"""Bytes of one request of an upload; `backstay push` sends as many."""
 CHUNK = 256 * 1024
 
 Way = Callable[[Path], None]
@@ -118,6 +122,18 @@ def hashed(model: Published) -> Way:
 
 
 def pushed(storage: Storage, model: Published) -> Way:
+    """What backstay push does: hash every file, then send it."""
+    send = sent(storage, model)
+
+    def run(folder: Path) -> None:
+        if hash_files(model.folder, model.sizes, lambda _: None) != model.manifest.files:
+            raise SystemExit("the files have other digests than when they were made")
+        send(folder)
+
+    return run
+
+
+def sent(storage: Storage, model: Published) -> Way:
     """backstay push, after its files were hashed: send, record, publish."""
     description = Description(model.manifest, manifests.dump(model.manifest), model.digest)
 
@@ -129,12 +145,12 @@ def pushed(storage: Storage, model: Published) -> Way:
 
 
 def fput(storage: Storage, model: Published) -> Way:
-    """minio-py's own upload, four objects at a time, in parts of 16 MiB of which four are sent at a time."""
+    """minio-py's own upload, four objects at a time, in parts of which four are sent at a time."""
     client = storage.client()
 
     def send(folder: Path, path: str) -> None:
         client.fput_object(
-            MODEL.bucket, f"fput/{folder.name}/{path}", str(model.folder / path), part_size=16 * MIB,
+            MODEL.bucket, f"fput/{folder.name}/{path}", str(model.folder / path), part_size=PART,
             num_parallel_uploads=PARALLEL,
         )  # fmt: skip
 

@@ -66,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
     execute.add_argument("arguments", nargs="*", metavar="[--] COMMAND ...")
     _verb(verbs, "shell", commands.shell, "a shell in the cluster's network")
     build = _verb(verbs, "build", commands.build, "build the programs that are not in the cache", named=False)
-    build.add_argument("--only", metavar="NAMES", help="comma-separated; helm is built only when named here")
+    build.add_argument("--only", metavar="NAMES", help="comma-separated; helm and rclone only when named here")
     _output(build)
     doctor = _verb(verbs, "doctor", commands.doctor, "what this machine lacks, and how to get it", named=False)
     _output(doctor)

@@ -37,6 +37,8 @@ class Program:
     link_flags: str = _STRIP
     also_called: tuple[str, ...] = field(default=())
     """Names that choose a component when the program is called by them."""
+    module: str = ""
+    """The folder below SOURCES whose go.mod it is built from, where that is not SOURCES' own."""
 
 
 _ALL = (
@@ -62,18 +64,20 @@ _ALL = (
     Program("coredns", "./programs/coredns"),
     Program("minio", "github.com/minio/minio"),
     Program("helm", "helm.sh/helm/v3/cmd/helm"),
+    Program("rclone", "./", module="programs/rclone"),
 )
 PROGRAMS = {program.name: program for program in _ALL}
 CONTROL_PLANE = ("kube",)
 NODE = ("kube", "containerd", "containerd-shim-runc-v2", "ctr", "ptp", "host-local")
 FOR_IMAGES = ("coredns", "minio")
 DEFAULT = (*NODE, *FOR_IMAGES)
-"""What `build` makes when nothing is named; helm only when it is."""
+"""What `build` makes when nothing is named; helm and rclone only when they are."""
 
 
 def key(program: Program, sources: Path = SOURCES) -> str:
     """16 hex digits of all that decides the program's content: pinned modules, own sources, flags."""
     digest = hashlib.sha256()
+    sources /= program.module
     files = [sources / "go.mod", sources / "go.sum"]
     if program.package.startswith("./"):
         files += sorted((sources / program.package).rglob("*.go"))
@@ -139,19 +143,20 @@ def _build(program: Program, progress: Progress) -> None:
         partial = Path(tempfile.mkdtemp(prefix=f".{program.name}-", dir=target.parent))
         try:
             command = [str(go), "build", "-v", "-ldflags", program.link_flags]
-            _compile([*command, "-o", str(partial / program.name), program.package], environment, step)
+            command += ["-o", str(partial / program.name), program.package]
+            _compile(command, SOURCES / program.module, environment, step)
             partial.chmod(0o755)
             partial.rename(target)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def _compile(command: list[str], environment: dict[str, str], step: Step) -> None:
+def _compile(command: list[str], folder: Path, environment: dict[str, str], step: Step) -> None:
     """Run the build; `-v` names each package when its compilation begins."""
     said: deque[str] = deque(maxlen=20)
     compiled = 0
     step.waits_for("go to read the module graph")
-    with subprocess.Popen(command, cwd=SOURCES, env=environment, stderr=subprocess.PIPE, text=True) as build:
+    with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as build:
         assert build.stderr is not None  # noqa: S101 - for the type checker: it is a pipe
         for line in build.stderr:
             said.append(line.rstrip())

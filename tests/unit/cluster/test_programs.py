@@ -13,7 +13,7 @@ from backstay_cluster.progress import Progress
 
 GO = """\
 #!/bin/sh
-echo built >> "$LOG"
+echo "built in $PWD" >> "$LOG"
 echo example.com/package >&2
 while [ "$1" != "-o" ]; do shift; done
 [ -z "$FAIL" ] || { echo "main.go:1: no" >&2; exit 1; }
@@ -32,6 +32,15 @@ def sources(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def apart(sources: Path) -> Program:
+    """A program of a module of its own."""
+    for file in ("go.mod", "go.sum", "main.go"):
+        (sources / "programs/apart" / file).parent.mkdir(parents=True, exist_ok=True)
+        (sources / "programs/apart" / file).write_text(file)
+    return Program("apart", "./", module="programs/apart")
+
+
+@pytest.fixture
 def builds(sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """A Go that takes no time; the function tells how often it was called."""
     go, log = tmp_path / "go", tmp_path / "go.log"
@@ -42,7 +51,7 @@ def builds(sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ca
     monkeypatch.setattr(toolchain, "go", lambda progress: go)
     monkeypatch.setenv("LOG", str(log))
     monkeypatch.setenv("BACKSTAY_CACHE", str(tmp_path / "cache"))
-    return lambda: log.read_text().count("built") if log.exists() else 0
+    return lambda: log.read_text().count("built in ") if log.exists() else 0
 
 
 def _quiet() -> Progress:
@@ -77,6 +86,30 @@ def test_text_moved_from_one_file_to_the_next_changes_the_key(sources: Path) -> 
     (sources / "go.mod").write_text("a")
     (sources / "go.sum").write_text("bc")
     assert programs.key(CTR, sources) != before
+
+
+def test_only_its_own_files_decide_a_program_of_a_module_of_its_own(sources: Path, apart: Program) -> None:
+    keys = [programs.key(apart, sources)]
+    for file in ("go.mod", "go.sum", "main.go"):
+        (sources / "programs/apart" / file).write_text("changed")
+        keys.append(programs.key(apart, sources))
+    (sources / "go.sum").write_text("changed")
+    assert len(set(keys)) == 4
+    assert programs.key(apart, sources) == keys[-1]
+
+
+def test_a_program_is_built_in_the_folder_of_its_module(
+    builds: Callable[[], int], sources: Path, apart: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(programs.PROGRAMS, "apart", apart)
+    programs.ensure(["apart", "ctr"], _quiet())
+    folders = (tmp_path / "go.log").read_text().replace("built in ", "").split()
+    assert folders == [str(sources / "programs/apart"), str(sources)]
+
+
+def test_what_only_a_benchmark_needs_is_built_when_it_is_named_alone() -> None:
+    assert "rclone" in programs.PROGRAMS
+    assert "rclone" not in programs.DEFAULT
 
 
 def test_a_program_is_built_once(builds: Callable[[], int]) -> None:
