@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from backstay_contract.mode import Mode
 from backstay_contract.resource import ModelDeploymentSpec
-from backstay_contract.rollout import Strategy
+from backstay_contract.rollout import MetricsSource, Strategy
 from backstay_contract.status import Attempt, Colour, Fetching, ModelDeploymentStatus
 
 from backstay_operator.client import Client
@@ -254,23 +254,31 @@ class Observer:
         judged: ColourState | None,
         now: datetime,
     ) -> tuple[Look | None, Look | None]:
-        """At the judged colour and, while an attempt is open, at the other one beside it."""
+        """At the judged colour and, while an attempt is open, at the other one beside it.
+
+        Until the flip the other one is asked itself, not Prometheus, whose last scrape may be seconds old: what serves
+        until the flip would be counted as what is left over after it.
+        """
         if judged is None:
             return None, None
         self._looked[owner.uid] = (attempt.id if attempt else AT_REST, now)
         if attempt is None:
-            return await self._look(owner, spec, judged.own_pods), None
+            return await self._look(owner, spec.rollout.metrics.source, judged.own_pods), None
         other = [pod for pod in states[attempt.colour.other].own_pods if pod.ready]
         own = [pod for pod in judged.pods if pod.attempt == attempt.id]
+        source = spec.rollout.metrics.source
         if not other:
-            return await self._look(owner, spec, own), None
-        own_look, other_look = await asyncio.gather(self._look(owner, spec, own), self._look(owner, spec, other))
+            return await self._look(owner, source, own), None
+        before = attempt.switched_at is None and source is MetricsSource.AUTO
+        own_look, other_look = await asyncio.gather(
+            self._look(owner, source, own), self._look(owner, MetricsSource.PODS if before else source, other)
+        )
         return own_look, other_look
 
-    async def _look(self, owner: Owner, spec: ModelDeploymentSpec, judged: Sequence[Pod]) -> Look:
+    async def _look(self, owner: Owner, source: MetricsSource, judged: Sequence[Pod]) -> Look:
         return await looking.look(
             self._http,
-            spec.rollout.metrics.source,
+            source,
             self._settings.prometheus_url,
             owner.namespace,
             judged,

@@ -1,12 +1,15 @@
 """The watch after the soak, in the shell: whom it asks, when, and what it keeps between two passes."""
 
 import json
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from backstay_contract.evidence import EvidenceSource
 from backstay_contract.metric import MetricName
-from backstay_contract.names import Annotation, Label
+from backstay_contract.names import Annotation, Label, RuntimeMetric
 from backstay_contract.resource import ModelDeploymentSpec, parse_spec
 from backstay_contract.status import (
     Attempt,
@@ -188,6 +191,35 @@ async def test_in_the_soak_the_previous_colour_is_looked_at_beside_the_new_one(s
     assert shell.seen.observation.previous_look is not None
     assert (await shell.asked(shell.resting(phase=Phase.SOAKING, attempt=attempt), at=0.1)) != asked
     assert shell.seen.observation.previous_look is None
+
+
+@pytest.mark.parametrize(
+    ("source", "switched", "asked"),
+    [
+        ("Auto", False, EvidenceSource.PODS),
+        ("Auto", True, EvidenceSource.PROMETHEUS),
+        ("Prometheus", False, EvidenceSource.PROMETHEUS),
+    ],
+)
+async def test_until_the_flip_the_previous_colour_itself_is_asked_for_all_that_it_has_served_by_then(
+    api: Any, http: Any, stored: Json, source: str, switched: bool, asked: EvidenceSource
+) -> None:
+    stored["spec"]["rollout"] = {"metrics": {"source": source}}
+    shell = Shell(api, http, parse_spec(stored["spec"]))
+    shell.observer = Observer(api, http, replace(SETTINGS, prometheus_url="http://prometheus:9090"))
+    shell.up("green")
+    attempt = soaking(shell).with_(switched_at=NOON if switched else None)
+    names = [{"__name__": RuntimeMetric.FINISHED, "pod": f"chat-{colour}-1"} for colour in ADDRESSES]
+    found = [{"metric": name, "values": [[time.time(), "1"]]} for name in names]
+    answer = {"status": "success", "data": {"resultType": "matrix", "result": found}}
+    http.answer("POST", "prometheus:9090", Answer(200, {}, json.dumps(answer).encode()))
+    http.answer("GET", "/metrics$", Answer(200, {}, b"# EOF\n"))
+    phase = Phase.SOAKING if switched else Phase.CHECKING
+    await shell.asked(shell.resting(phase=phase, attempt=attempt))
+    seen = shell.seen.observation
+    assert seen.previous_look is not None
+    assert seen.look is not None
+    assert (seen.previous_look.source, seen.look.source) == (asked, EvidenceSource.PROMETHEUS)
 
 
 async def test_the_watch_is_kept_from_pass_to_pass_and_forgotten_with_the_resource(shell: Shell) -> None:
