@@ -74,14 +74,15 @@ class CompiledDecoder:
     def _scratch_for(self, rows: int) -> Scratch:
         if rows not in self._scratch:
             config, parts = self._model.config, self._parts
+            each = config.heads // config.kv_heads
 
             def buffer(*shape: int) -> Any:
-                return np.zeros(shape, dtype=np.float32)
+                return torch.zeros(shape).numpy()  # torch's memory begins on a line of the processor's cache
 
             self._scratch[rows] = Scratch(
                 normed=buffer(parts, rows, config.hidden),
-                scores=buffer(parts, self._tables[0].shape[0]),
-                turned=buffer(parts, config.head_dim),
+                scores=buffer(parts, each, self._tables[0].shape[0]),
+                turned=buffer(parts, each, config.head_dim),
                 state=buffer(rows, config.hidden),
                 qkv=buffer(rows, (config.heads + 2 * config.kv_heads) * config.head_dim),
                 mixed=buffer(rows, config.heads * config.head_dim),

@@ -42,12 +42,12 @@ def compiled(function: Function) -> Function:
     return compiled_function
 
 
-def _builtin(function: Callable[..., Any]) -> Any:
+def builtin(function: Callable[..., Any]) -> Any:
     """What is called in compiled code, and is made of instructions."""
     return intrinsic(function)
 
 
-@_builtin
+@builtin
 def float_of_half(_typing: Any, _bits: Any) -> Any:
     """The float32 that has the value of a float16's 16 bits."""
 
@@ -57,7 +57,7 @@ def float_of_half(_typing: Any, _bits: Any) -> Any:
     return types.float32(types.uint16), generate
 
 
-@_builtin
+@builtin
 def float_of_brain(_typing: Any, _bits: Any) -> Any:
     """The float32 that has the value of a bfloat16's 16 bits, which are its upper half."""
 
@@ -68,7 +68,7 @@ def float_of_brain(_typing: Any, _bits: Any) -> Any:
     return types.float32(types.int16), generate
 
 
-@_builtin
+@builtin
 def low_bits(_typing: Any, _byte: Any) -> Any:
     """A byte's lower four bits as float32. Numba's own whole numbers have 64 bits, which would not be vectorised."""
 
@@ -78,7 +78,7 @@ def low_bits(_typing: Any, _byte: Any) -> Any:
     return types.float32(types.uint8), generate
 
 
-@_builtin
+@builtin
 def high_bits(_typing: Any, _byte: Any) -> Any:
     """A byte's upper four bits as float32."""
 
@@ -88,7 +88,7 @@ def high_bits(_typing: Any, _byte: Any) -> Any:
     return types.float32(types.uint8), generate
 
 
-@_builtin
+@builtin
 def add_atomic(_typing: Any, counter: Any, _amount: Any) -> Any:
     """Adds to counter[0] of an int64 array in one step that all threads see; returns what was there before."""
 

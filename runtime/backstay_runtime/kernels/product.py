@@ -6,6 +6,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
+from backstay_runtime.kernels.blocks import WEIGHTS, all_rows
 from backstay_runtime.kernels.jit import compiled, high_bits, low_bits, widen
 
 GROUP = 32
@@ -22,37 +23,27 @@ def product(rows: Any, data: Any, scales: Any, first: int, last: int, out: Any) 
 
 @compiled
 def plain_product(rows: Any, data: Any, scales: Any, first: int, last: int, out: Any) -> None:
-    """Weights of one number each. Four rows at a time: each weight is widened once for them."""
-    count, width = rows.shape
-    for n in range(first, last):
-        scale = scales[n, 0]
-        m = 0
-        while m + 4 <= count:
-            a, b, c, d = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
-            for k in range(width):
-                weight = widen(data[n, k])
-                a += weight * rows[m, k]
-                b += weight * rows[m + 1, k]
-                c += weight * rows[m + 2, k]
-                d += weight * rows[m + 3, k]
-            out[m, n], out[m + 1, n], out[m + 2, n], out[m + 3, n] = a * scale, b * scale, c * scale, d * scale
-            m += 4
-        while m < count:
+    """Weights of one number each, four rows of them at a time; those that are left over one by one."""
+    whole = last - (last - first) % WEIGHTS
+    all_rows(rows, data, first, whole, scales, out)
+    for n in range(whole, last):
+        for m in range(rows.shape[0]):
             total = np.float32(0)
-            for k in range(width):
+            for k in range(rows.shape[1]):
                 total += widen(data[n, k]) * rows[m, k]
-            out[m, n] = total * scale
-            m += 1
+            out[m, n] = total * scales[n, 0]
 
 
 @compiled
 def four_bit_product(rows: Any, data: Any, scales: Any, first: int, last: int, out: Any) -> None:
     """Weights of 4 bits each, widened into a buffer that stays in the nearest cache."""
-    wide = np.empty((1, rows.shape[1]), dtype=np.float32)
-    one = np.ones((1, 1), dtype=np.float32)
-    for n in range(first, last):
-        widen_four_bits(data[n], scales[n], wide[0])
-        plain_product(rows, wide, one, 0, 1, out[:, n : n + 1])
+    wide = np.empty((WEIGHTS, rows.shape[1]), dtype=np.float32)
+    ones = np.ones((WEIGHTS, 1), dtype=np.float32)
+    for n in range(first, last, WEIGHTS):
+        count = min(WEIGHTS, last - n)
+        for one in range(count):
+            widen_four_bits(data[n + one], scales[n + one], wide[one])
+        plain_product(rows, wide, ones, 0, count, out[:, n : n + count])
 
 
 @compiled

@@ -1,10 +1,10 @@
 """One token of each of a few sequences through all layers. Every thread runs `step` with a part of its own."""
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from backstay_runtime.kernels.exponential import exponential
 from backstay_runtime.kernels.heads import attend, norm_into, rotate
 from backstay_runtime.kernels.jit import add_atomic, compiled, yield_processor
 from backstay_runtime.kernels.product import product
@@ -100,7 +100,7 @@ def project(rows: Any, matrix: Projection, layer: int, first: int, last: int, ou
 def attend_unit(row: int, kv_head: int, layer: int, weights: Weights, batch: Batch, own: Any, cache: Any) -> None:
     """Stores one key and value of one row and attends the query heads that share them."""
     qkv, mixed, scores, turned = own
-    heads, kv_heads, width = weights.heads, weights.kv_heads, turned.shape[0]
+    heads, kv_heads, width = weights.heads, weights.kv_heads, turned.shape[1]
     each, size = heads // kv_heads, cache.shape[2]
     cosines, sines = batch.cosines[batch.positions[row]], batch.sines[batch.positions[row]]
     norms, place = weights.head_norms, cache[layer, batch.slots[row] // size, batch.slots[row] % size]
@@ -110,13 +110,15 @@ def attend_unit(row: int, kv_head: int, layer: int, weights: Weights, batch: Bat
     if norms.shape[0]:
         norm_into(key, norms[layer, 1], weights.epsilon, key)
     rotate(key, cosines, sines)
-    for head in range(kv_head * each, (kv_head + 1) * each):
-        copy(qkv[row, head * width :], turned)
+    first = kv_head * each
+    for head in range(each):
+        query = turned[head]
+        copy(qkv[row, (first + head) * width :], query)
         if norms.shape[0]:
-            norm_into(turned, norms[layer, 0], weights.epsilon, turned)
-        rotate(turned, cosines, sines)
-        out = mixed[row, head * width : (head + 1) * width]
-        attend(turned, cache[layer], kv_head, batch.blocks[row], batch.positions[row] + 1, scores, out)
+            norm_into(query, norms[layer, 0], weights.epsilon, query)
+        rotate(query, cosines, sines)
+    out = mixed[row, first * width : (first + each) * width]
+    attend(turned, cache[layer], kv_head, batch.blocks[row], batch.positions[row] + 1, scores, out)
 
 
 @compiled
@@ -137,7 +139,7 @@ def feed(rows: Any, weights: Weights, layer: int, part: int, parts: int, scratch
         gates, ups = scratch.gate_up[m, first:last], scratch.gate_up[m, inner + first : inner + last]
         fed = scratch.fed[m, first:last]
         for n in range(fed.shape[0]):
-            fed[n] = gates[n] / (np.float32(1) + np.float32(math.exp(-gates[n]))) * ups[n]
+            fed[n] = gates[n] / (np.float32(1) + exponential(-gates[n])) * ups[n]
 
 
 @compiled
