@@ -1,26 +1,62 @@
 """Runs the model over one step's slices of sequences."""
 
 from collections.abc import Sequence
+from typing import Any, Protocol
 
 import torch
 
-from backstay_runtime.attention import Group, PagedAttention
-from backstay_runtime.batch import Layout, Rows, Slice, bucket, buckets_up_to, lay_out
+from backstay_runtime.backends.choice import choose
+from backstay_runtime.batch import Slice, bucket, buckets_up_to, lay_out
 from backstay_runtime.decoder import CompiledDecoder, padded
+from backstay_runtime.graphs.capture import Capture, CudaGraphs
+from backstay_runtime.graphs.decoder import GraphDecoder
 from backstay_runtime.kv.cache import KVCache
 from backstay_runtime.model.llama import Llama
+
+
+class Decoder(Protocol):
+    """Decodes one token for each of a few sequences, quicker than step by step through torch."""
+
+    @property
+    def most_rows(self) -> int:
+        """How many sequences at most."""
+        ...
+
+    def hidden(
+        self, tokens: Sequence[int], positions: Sequence[int], slots: Sequence[int], blocks: Any
+    ) -> torch.Tensor | None:
+        """[rows, hidden] before the last norm; None where this step is left to the plain way, with nothing done.
+
+        `blocks`: int64 [rows, width], padded.
+        """
+        ...
+
+    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """[rows, hidden] -> [rows, vocabulary] float32."""
+        ...
+
+    def close(self) -> None:
+        """Ends what it holds."""
+        ...
 
 
 class Runner:
     """Slices in, hidden states out; logits only for the rows that are asked for."""
 
-    def __init__(self, model: Llama, *, blocks: int, block_size: int, threads: int = 0) -> None:
-        """`blocks` of the cache, reserved ones included. `threads`: of the compiled decoder; 0: do without it."""
+    def __init__(
+        self, model: Llama, *, blocks: int, block_size: int, threads: int = 0, capture: Capture | None = None
+    ) -> None:
+        """`blocks` of the cache, reserved ones included. `threads`: of the compiled decoder on a CPU; 0: do without a
+        decoder of any kind. `capture`: how decoding steps are recorded, where not as the device does it."""
         self._model = model
         self._block_size = block_size
+        alone = threads > 0 and len(model.stages) == 1
+        if capture is None and alone and model.device.type == "cuda":
+            capture = CudaGraphs(model.device)
+        # A recorded step has rows to spare, which need a block of their own: it lies behind all others.
         self._caches = [
             KVCache(
-                blocks,
+                blocks + (capture is not None),
                 block_size,
                 layers=stage.layers,
                 kv_heads=model.config.kv_heads,
@@ -30,34 +66,36 @@ class Runner:
             )
             for stage in model.stages
         ]
-        fits = threads and len(model.stages) == 1 and model.device.type == "cpu"
-        self._decoder = CompiledDecoder(model, self._caches[0], threads) if fits else None
+        self._backends = [choose(cache, model.config.heads) for cache in self._caches]
+        self._decoder: Decoder | None = None
+        if alone and capture is not None:
+            self._decoder = GraphDecoder(model, self._caches[0], capture, spare=blocks)
+        elif alone and model.device.type == "cpu":
+            self._decoder = CompiledDecoder(model, self._caches[0], threads)
 
     def run(self, slices: Sequence[Slice]) -> tuple[torch.Tensor, dict[int, int]]:
         """Computes the slices: hidden states [rows, hidden], and each sequence's first row by its number."""
         decoder = self._decoder
         if decoder is not None and len(slices) <= decoder.most_rows and all(len(one.tokens) == 1 for one in slices):
-            return self._decode(decoder, slices)
+            hidden = self._decode(decoder, slices)
+            if hidden is not None:
+                return hidden, {one.number: row for row, one in enumerate(slices)}
         layout = lay_out(slices, self._block_size)
-        attends = [
-            PagedAttention(cache, _index(layout.slots, stage.device), self._groups(layout, stage.device))
-            for stage, cache in zip(self._model.stages, self._caches, strict=True)
-        ]
+        attends = [backend.attention(layout) for backend in self._backends]
         rows = len(layout.tokens)
         padding = [0] * (bucket(rows) - rows)
         device = self._model.device
         tokens, positions = _index(layout.tokens + padding, device), _index(layout.positions + padding, device)
         return self._model.hidden(tokens, positions, attends)[:rows], layout.first_row
 
-    def _decode(self, decoder: CompiledDecoder, slices: Sequence[Slice]) -> tuple[torch.Tensor, dict[int, int]]:
+    def _decode(self, decoder: Decoder, slices: Sequence[Slice]) -> torch.Tensor | None:
         size = self._block_size
-        hidden = decoder.hidden(
+        return decoder.hidden(
             [one.tokens[0] for one in slices],
             [one.start for one in slices],
             [one.blocks[one.start // size] * size + one.start % size for one in slices],
             padded([one.blocks for one in slices]),
         )
-        return hidden, {one.number: row for row, one in enumerate(slices)}
 
     def logits(self, hidden: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
         """[len(rows), vocabulary] float32 of some rows of `run`'s hidden states."""
@@ -80,27 +118,9 @@ class Runner:
                 cache.clear(blocks)
 
     def close(self) -> None:
-        """Ends the decoder's threads."""
+        """Ends the decoder's threads, or frees its recordings."""
         if self._decoder is not None:
             self._decoder.close()
-
-    def _groups(self, layout: Layout, device: torch.device) -> list[Group]:
-        groups, row = [], 0
-        for rows in layout.groups:
-            groups.append(self._group(rows, row, device))
-            row = groups[-1].end_row
-        return groups
-
-    def _group(self, rows: Rows, first_row: int, device: torch.device) -> Group:
-        sequences, each = len(rows.slices), len(rows.slices[0].tokens)
-        if each > 1 and rows.slices[0].start == 0:
-            return Group(first_row, sequences, each, _index(rows.blocks, device), None)
-        ends = torch.tensor([one.start for one in rows.slices], device=device)[:, None] + torch.arange(
-            1, each + 1, device=device
-        )
-        seen = torch.arange(rows.width * self._block_size, device=device)
-        mask = seen < ends[:, None, :, None]
-        return Group(first_row, sequences, each, _index(rows.blocks, device), mask)
 
 
 def _index(numbers: Sequence[int], device: torch.device) -> torch.Tensor:

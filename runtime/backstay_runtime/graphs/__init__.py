@@ -1,0 +1,1 @@
+"""Decoding steps of fixed shapes that are recorded once and replayed."""
