@@ -113,8 +113,16 @@ class Bench:
     def until(self, wanted: Callable[[Json], bool], within_s: float, since: float = 0.0) -> Seen:
         """The first sight of such a status; the test fails if there is none in time."""
         seen = self.watch.wait(lambda one: wanted(one.get("status") or {}), since, within_s)
-        assert seen is not None, f"not within {within_s:g} s; last status: {json.dumps(self.status())}"
+        assert seen is not None, f"not within {within_s:g} s; {self._last()}"
         return seen
+
+    def _last(self) -> str:
+        """The last status in some lines: what it says first, as a log may be cut, and all of it at the end."""
+        status = self.status()
+        said = [
+            f"{one['type']} {one['status']} {one['reason']}: {one['message']}" for one in status.get("conditions", ())
+        ]
+        return "\n".join([f"phase {status.get('phase')}", *said, "all of it:", json.dumps(status, indent=1)])
 
     def until_ended(self, pushed: Pushed, since: float, within_s: float = 90) -> Json:
         """The status in which this model's attempt is decided."""
@@ -126,10 +134,10 @@ class Bench:
         found: Json = self.until(ended, within_s, since).object["status"]
         return found
 
-    def serve(self, version: str = "1") -> Pushed:
-        """A first version that serves."""
+    def serve(self, version: str = "1", **changes: Any) -> Pushed:
+        """A first version that serves; `changes` are fields of its spec."""
         pushed = self.push(version)
-        status = self.until_ended(pushed, self.ask(pushed))
+        status = self.until_ended(pushed, self.ask(pushed, **changes))
         assert status["active"]["digest"] == pushed.digest
         return pushed
 

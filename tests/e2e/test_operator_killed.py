@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.bench import Bench
+from tests.e2e.bench import ROLLOUT, Bench
 from tests.e2e.story import settings
 
 pytestmark = pytest.mark.node
 BREACHING = {"p99LatencyMs": {"value": 0.001, "tolerance": 1.0}}
 """Every request is slower than that."""
+KEPT = {"p99LatencyMs": {"value": 60_000, "tolerance": 1.0}}
+"""None is. The first version has limits of its own: else it breaches the second one's too, and is a witness that the
+cause is shared by both."""
+SHORT = ROLLOUT | {"soak": ROLLOUT["soak"] | {"maxSeconds": 1}}
+"""Nobody asks the first version before it serves."""
 
 
 def kill_operator(bench: Bench) -> None:
@@ -61,7 +66,7 @@ def test_a_good_version_comes_into_service_although_the_operator_is_killed(bench
 
 @pytest.mark.parametrize("phase", ["Starting", "Checking", "Soaking", "RollingBack"])
 def test_a_breaching_version_is_left_and_rejected_although_the_operator_is_killed(bench: Bench, phase: str) -> None:
-    first = bench.serve()
+    first = bench.serve(baselines=KEPT, rollout=SHORT)
     second = bench.push("2", seed=1)
     with bench.speaking(per_second=10):
         asked_at = bench.ask(second, baselines=BREACHING)
