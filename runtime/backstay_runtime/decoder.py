@@ -14,13 +14,7 @@ from backstay_runtime.model.held import Held, Matrix
 from backstay_runtime.model.llama import Llama, Stage
 from backstay_runtime.model.stack import Stack
 
-MOST_ROWS: Mapping[Held, int] = {
-    Held.FLOAT32: 16,
-    Held.FLOAT16: 24,
-    Held.BFLOAT16: 20,
-    Held.INT8: 20,
-    Held.INT4: 32,
-}
+MOST_ROWS: Mapping[Held, int] = dict.fromkeys(Held, 48) | {Held.FLOAT32: 32}
 """Rows up to which each weight is used right where it is read; for more, the library's products are quicker, which have
 to widen all but float32 first. Measured by benchmarks.engine.step on one thread and on two."""
 
