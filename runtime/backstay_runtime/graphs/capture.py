@@ -31,7 +31,7 @@ class Capture(Protocol):
 
 
 _MEMORY_SHARE = 0.1
-"""Of what is free beside weights and cache: most of the rest is for reading prompts."""
+"""Of what weights and cache leave free: most of that is for reading prompts."""
 
 _WARM_UPS = 3
 """Runs before a recording, in which libraries choose their kernels and take their memory: none of that is recorded."""
@@ -44,9 +44,9 @@ class CudaGraphs:
     """CUDA graphs that share one pool of memory, as no two run at once and no result is kept."""
 
     def __init__(self, device: torch.device, most_bytes: int | None = None) -> None:
-        """`most_bytes`: of all graphs together; a share of what is free now where it is left out."""
+        """`most_bytes`: of all graphs together; left out, a share of what is free when the first one is asked for."""
         self._device = device
-        self._most_bytes = int(_free(device) * _MEMORY_SHARE) if most_bytes is None else most_bytes
+        self._most_bytes = most_bytes
         self._pool = torch.cuda.graph_pool_handle()
         self._stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self._graphs: list[torch.cuda.CUDAGraph] = []
@@ -56,6 +56,8 @@ class CudaGraphs:
     @property
     def room(self) -> bool:
         """Whether they have taken less than they may; the last one may go beyond it."""
+        if self._most_bytes is None:
+            self._most_bytes = int(_free(self._device) * _MEMORY_SHARE)
         return self.bytes < self._most_bytes
 
     def capture(self, compute: Compute) -> Replay:

@@ -137,7 +137,7 @@ def test_a_result_outlives_the_next_replay(pair: Pair) -> None:
     pair.forget(1)
     first = pair.recorded.run(step_of([5, 9], 1))[0]
     kept = first.clone()
-    pair.recorded.run(step_of([6, 3], 2))
+    pair.recorded.run(step_of([6, 10], 2))  # of the same shape
     assert torch.equal(first, kept)
 
 
