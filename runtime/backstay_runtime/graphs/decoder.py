@@ -18,7 +18,7 @@ from backstay_runtime.model.llama import Llama
 _log = logging.getLogger(__name__)
 
 WORTH = 16
-"""Steps of a shape before it is recorded, which takes as long as some ten of them. The runs and the one token that come
+"""Steps of a shape before it is recorded, which takes as long as several of them. The runs and the one token that come
 before a pod is ready are fewer, so that no recording delays it."""
 
 MOST_GRAPHS = 32
