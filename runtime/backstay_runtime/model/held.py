@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import torch
 
-from backstay_runtime.model import scratch
+from backstay_runtime.model import memory, scratch
 from backstay_runtime.model.dense import linear
 
 GROUP = 32
@@ -39,6 +39,10 @@ class Held(StrEnum):
 _PLAIN = {Held.FLOAT32: torch.float32, Held.FLOAT16: torch.float16, Held.BFLOAT16: torch.bfloat16}
 """Those that are numbers of the processor's own."""
 
+_BOTH_OF_16_BITS = {torch.float16, torch.bfloat16}
+
+_STORED = _PLAIN | {Held.INT8: torch.int8, Held.INT4: torch.uint8}
+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
@@ -49,15 +53,47 @@ class Matrix:
     scales: torch.Tensor
 
     @classmethod
+    def empty(cls, held: Held, rows: int, columns: int, device: torch.device) -> "Matrix":
+        """Memory for [rows, columns] weights, to be filled. Raises ValueError where they cannot be held so."""
+        width, scales, dtype = columns, 1, _STORED[held]
+        if held is Held.INT4:
+            if columns % GROUP:
+                raise ValueError(f"{columns} columns are no multiple of the {GROUP} that share a scale")
+            width, scales = columns // 2, columns // GROUP
+        data = memory.empty((rows, width), dtype, device)
+        return cls(held, data, torch.ones(rows, scales, device=device))
+
+    @classmethod
     def of(cls, weight: torch.Tensor, held: Held) -> "Matrix":
         """[out, in] float weights, held so. Raises ValueError where that cannot be."""
-        if held is Held.INT8:
-            return _per_row(weight.float())
-        if held is Held.INT4:
-            return _per_group(weight.float())
-        if held is Held.FLOAT16 and not float(weight.abs().max()) < FP16_MAX:
-            raise ValueError(f"a weight is larger than float16's {FP16_MAX:g}")
-        return cls(held, weight.to(_PLAIN[held]).contiguous(), torch.ones(len(weight), 1, device=weight.device))
+        matrix = cls.empty(held, len(weight), weight.shape[1], weight.device)
+        matrix.fill(weight)
+        return matrix
+
+    def fill(self, weight: torch.Tensor) -> None:
+        """Holds [out, in] float weights. Raises ValueError where that cannot be."""
+        if self.plain:
+            self.check(weight)
+            if {weight.dtype, self.data.dtype} == _BOTH_OF_16_BITS and weight.device.type == "cpu":
+                # Over float32, as torch takes five times as long from one to the other.
+                weight = scratch.like(weight).copy_(weight)
+            self.data.copy_(weight)
+            return
+        numbers, scales = (_per_row if self.held is Held.INT8 else _per_group)(weight.float())
+        self.data.copy_(numbers)
+        self.scales.copy_(scales)
+
+    def check(self, weight: torch.Tensor) -> None:
+        """Raises ValueError when a weight is beyond the numbers that are held."""
+        if self.held is Held.FLOAT16:
+            lowest, highest = weight.aminmax()
+            if not -FP16_MAX < float(lowest) <= float(highest) < FP16_MAX:
+                raise ValueError(f"a weight is larger than float16's {FP16_MAX:g}")
+
+    @property
+    def plain(self) -> bool:
+        """Whether the numbers are held as they are, in the type of `data`."""
+        return self.held in _PLAIN
 
     @property
     def bytes(self) -> int:
@@ -95,18 +131,18 @@ class Matrix:
         return product.mul_(self.scales[:, 0]) if self.held is Held.INT8 else product
 
 
-def _per_row(weight: torch.Tensor) -> Matrix:
+def _per_row(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers and scales."""
     scales = (weight.abs().amax(dim=1, keepdim=True) / 127).clamp_min(torch.finfo(torch.float32).tiny)
-    return Matrix(Held.INT8, (weight / scales).round_().to(torch.int8), scales)
+    return (weight / scales).round_(), scales
 
 
-def _per_group(weight: torch.Tensor) -> Matrix:
-    if weight.shape[1] % GROUP:
-        raise ValueError(f"{weight.shape[1]} columns are no multiple of the {GROUP} that share a scale")
+def _per_group(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers, two in a byte, and scales."""
     groups = weight.view(len(weight), -1, GROUP)
     # The number farthest from 0 becomes -8: so all 16 values are used.
     farthest = groups.gather(-1, groups.abs().argmax(dim=-1, keepdim=True))
     scales = farthest / -8
     numbers = (groups / torch.where(scales == 0, 1.0, scales)).round_().clamp_(-8, 7).add_(8).to(torch.uint8)
     low, high = numbers.view(len(weight), -1).chunk(2, dim=1)
-    return Matrix(Held.INT4, low | (high << 4), scales.squeeze(-1).contiguous())
+    return low | (high << 4), scales.squeeze(-1)

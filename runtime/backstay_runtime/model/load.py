@@ -1,15 +1,15 @@
 """From a model folder to a decoder on the device: every tensor exactly once, or a refusal that names it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from itertools import accumulate
 from pathlib import Path
 
 import torch
 
 from backstay_runtime.model import rope
-from backstay_runtime.model.checkpoint import Checkpoint, read_json
+from backstay_runtime.model.checkpoint import Checkpoint, named, read_json
 from backstay_runtime.model.config import LlamaConfig, parse_config
-from backstay_runtime.model.errors import ModelError
 from backstay_runtime.model.held import Matrix
 from backstay_runtime.model.linear import Dtype, Quantization, computed_in, held_as, table_held_as
 from backstay_runtime.model.llama import Llama, Stage
@@ -42,8 +42,11 @@ def load_llama(
     spans = spans or [(device, range(config.layers))]
     with ExitStack() as stack:
         tensors = Checkpoint(folder, stack)
-        tensors.account_for(_shapes(config))
-        return _Loading(config, tensors, dtype, quantization).decoder(spans, positions)
+        shapes = _shapes(config)
+        tensors.account_for(shapes)
+        decoder = _Loading(config, tensors, shapes, dtype, quantization).decoder(spans, positions)
+        tensors.finish()
+        return decoder
 
 
 def weight_needs(folder: Path, dtype: Dtype, quantization: Quantization, device: torch.device) -> Needs:
@@ -91,9 +94,17 @@ def _shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
 class _Loading:
     """From tensors to a decoder."""
 
-    def __init__(self, config: LlamaConfig, tensors: Checkpoint, dtype: Dtype, quantization: Quantization) -> None:
+    def __init__(
+        self,
+        config: LlamaConfig,
+        tensors: Checkpoint,
+        shapes: Mapping[str, tuple[int, ...]],
+        dtype: Dtype,
+        quantization: Quantization,
+    ) -> None:
         self._config = config
         self._tensors = tensors
+        self._shapes = shapes
         self._dtype = dtype
         self._quantization = quantization
 
@@ -107,28 +118,20 @@ class _Loading:
 
     def _table(self, name: str, device: torch.device) -> Matrix:
         held = table_held_as(self._dtype, self._quantization, device)
-        # A copy: one view of a file would keep all of it mapped.
-        weight = self._tensors.get(f"{name}.weight", device).clone()
-        try:
-            return Matrix.of(weight, held)
-        except ValueError as why:
-            raise ModelError(f"{name} cannot be held as {held}: {why}; choose another dtype") from why
+        with named(name, held):
+            matrix = Matrix.empty(held, self._config.vocabulary, self._config.hidden, device)
+        self._tensors.hold(f"{name}.weight", matrix)
+        return matrix
 
     def _vector(self, name: str, device: torch.device) -> torch.Tensor:
         return self._tensors.get(name, device).to(computed_in(self._dtype, device), copy=True)
 
     def _stage(self, device: torch.device, layers: range, positions: int) -> Stage:
         config = self._config
-        held = held_as(self._dtype, self._quantization, device)
-        qkv = Stack(held, len(layers), bias=config.qkv_bias)
-        output, gate_up, down = (Stack(held, len(layers), bias=False) for _ in range(3))
-        for place, number in enumerate(layers):
-            prefix = f"model.layers.{number}"
-            parts = [f"{prefix}.self_attn.{part}_proj" for part in "qkv"]
-            qkv.put(place, self._joined(parts, "weight", device), self._biases(parts, device))
-            output.put(place, self._joined([f"{prefix}.self_attn.o_proj"], "weight", device))
-            gate_up.put(place, self._joined([f"{prefix}.mlp.gate_proj", f"{prefix}.mlp.up_proj"], "weight", device))
-            down.put(place, self._joined([f"{prefix}.mlp.down_proj"], "weight", device))
+        qkv = self._stack(layers, [f"self_attn.{part}_proj" for part in "qkv"], device, bias=config.qkv_bias)
+        output = self._stack(layers, ["self_attn.o_proj"], device)
+        gate_up = self._stack(layers, ["mlp.gate_proj", "mlp.up_proj"], device)
+        down = self._stack(layers, ["mlp.down_proj"], device)
         cosines, sines = rope.rope_tables(config, positions, device)
         attention_norm = self._vectors(layers, "input_layernorm.weight", device)
         return Stage(
@@ -143,12 +146,21 @@ class _Loading:
             sines=sines.to(attention_norm.dtype),
         )
 
-    def _joined(self, names: list[str], kind: str, device: torch.device) -> torch.Tensor:
-        parts = [self._tensors.get(f"{name}.{kind}", device) for name in names]
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
-
-    def _biases(self, names: list[str], device: torch.device) -> torch.Tensor | None:
-        return self._joined(names, "bias", device) if self._config.qkv_bias else None
+    def _stack(self, layers: range, parts: list[str], device: torch.device, *, bias: bool = False) -> Stack:
+        """Of each layer these projections, one below the other."""
+        held = held_as(self._dtype, self._quantization, device)
+        rows = [self._shapes[f"model.layers.{layers[0]}.{part}.weight"][0] for part in parts]
+        columns = self._shapes[f"model.layers.{layers[0]}.{parts[0]}.weight"][1]
+        with named(parts[0], held):
+            stack = Stack(held, len(layers), (sum(rows), columns), device, bias=bias)
+        for place, number in enumerate(layers):
+            ends = list(accumulate(rows))
+            for part, start, end in zip(parts, [0, *ends], ends, strict=False):
+                name = f"model.layers.{number}.{part}"
+                self._tensors.hold(f"{name}.weight", stack[place][start:end])
+                if bias:
+                    stack.bias[place, start:end].copy_(self._tensors.get(f"{name}.bias", device))
+        return stack
 
     def _vectors(self, layers: range, name: str, device: torch.device) -> torch.Tensor:
         """[layers, …] of a tensor that each layer has."""
