@@ -14,7 +14,7 @@ from backstay_runtime.model.load import load_llama
 from backstay_runtime.runner import Runner
 
 from tests.unit.runtime import tiny
-from tests.unit.runtime.test_graphs import BLOCK, BLOCKS, FAMILIES, step_of
+from tests.unit.runtime.decoding import BLOCK, BLOCKS, FAMILIES, step_of
 
 pytestmark = [
     pytest.mark.device,

@@ -4,29 +4,29 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from backstay_runtime.batch import Slice
+from backstay_runtime.engine import Engine
 from backstay_runtime.graphs import decoder as graphs
-from backstay_runtime.graphs.inputs import Inputs
-from backstay_runtime.graphs.shapes import MOST_BLOCKS, MOST_ROWS, Shape, shape_for
-from backstay_runtime.kv.blocks import PADDING_BLOCK, RESERVED_BLOCKS
+from backstay_runtime.kv.blocks import PADDING_BLOCK, RESERVED_BLOCKS, BlockPool
 from backstay_runtime.model.linear import Dtype, Quantization
 from backstay_runtime.model.load import load_llama
 from backstay_runtime.runner import Runner
+from backstay_runtime.schedule.scheduler import Scheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from . import tiny
+from .decoding import BLOCK, BLOCKS, FAMILIES, step_of
+from .machinery import GREEDY, alone, finish, prompt, tokens
 from .recorded import Recorded
 
-CPU, BLOCK, BLOCKS = torch.device("cpu"), 4, 400
+CPU = torch.device("cpu")
 NEAR = 1e-3
 """Hidden states are in the tens, and a layer enlarges what the one before it rounded; a wrong block is off by whole
 numbers."""
 OFTEN = graphs.WORTH
-FAMILIES = ["LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"]
 
 
 @dataclass
@@ -77,18 +77,6 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shape is recorded when it is in a pod."""
     monkeypatch.setattr(graphs, "WORTH", OFTEN)
-
-
-def step_of(positions: list[int], seed: int) -> list[Slice]:
-    """One token of each of so many sequences, in block tables of their own."""
-    generator = torch.Generator().manual_seed(seed)
-    free = (torch.randperm(BLOCKS - RESERVED_BLOCKS, generator=generator) + RESERVED_BLOCKS).tolist()
-    found = []
-    for number, position in enumerate(positions):
-        width = position // BLOCK + 1 + number % 2  # every second table has a block more than it needs
-        table, free = free[:width], free[width:]
-        found.append(Slice(number, [int(torch.randint(0, 256, (), generator=generator))], position, table))
-    return found
 
 
 def steps() -> st.SearchStrategy[list[list[int]]]:
@@ -246,38 +234,22 @@ def test_a_runner_without_a_way_of_recording_has_the_blocks_it_was_given(folder:
     assert one.recorded._caches[0].whole.shape[1] == BLOCKS + 1
 
 
+def test_an_engine_that_records_writes_the_texts_that_it_writes_without(folder: Path) -> None:
+    """Few blocks, so that sequences are also preempted and read anew, and a beginning that two share."""
+    capture, blocks = Recorded(), 24
+    model = load_llama(folder, dtype=Dtype.FLOAT32, device=CPU, positions=256)
+    runner = Runner(model, blocks=blocks, block_size=BLOCK, threads=1, capture=capture)
+    engine = Engine(runner, Scheduler(BlockPool(blocks, BLOCK), max_sequences=6, step_tokens=16), frozenset())
+    prompts = [prompt(seed, length) for seed, length in enumerate((3, 17, 9, 1, 12, 5, 20))]
+    prompts.append(prompts[1][:12] + prompt(8, 4))
+    numbers = [engine.add(one, GREEDY, arrival=float(place)) for place, one in enumerate(prompts)]
+    found = finish(engine)
+    assert [tokens(found[number]) for number in numbers] == [alone(folder, one) for one in prompts]
+    assert engine.preemptions > 0
+    assert capture.recordings > 3
+
+
 def test_a_prompt_is_never_recorded(pair: Pair) -> None:
     before = pair.capture.attempts
     pair.recorded.run([Slice(0, [1, 2, 3], 0, [2]), Slice(1, [4], 5, [3, 4])])
     assert pair.capture.attempts == before
-
-
-@given(rows=st.integers(1, 300), width=st.integers(1, 3000))
-def test_a_shape_has_room_for_the_step_and_is_at_most_twice_as_large_each_way(rows: int, width: int) -> None:
-    shape = shape_for(rows, width)
-    if shape is None:
-        assert rows > MOST_ROWS // 2 or rows * width > MOST_BLOCKS // 4
-    else:
-        assert rows <= shape.rows < 2 * rows
-        assert width <= shape.width < 2 * width
-        assert shape.rows <= MOST_ROWS
-        assert shape.rows * shape.width <= MOST_BLOCKS
-
-
-def test_shapes_are_few() -> None:
-    found = {shape_for(rows, width) for rows in range(1, MOST_ROWS + 1) for width in range(1, MOST_BLOCKS + 1)}
-    assert len(found - {None}) == 56
-
-
-@given(rows=st.integers(0, 4), width=st.integers(1, 8), before=st.integers(0, 4), spare=st.integers(2, 9))
-def test_nothing_of_an_earlier_step_is_left(rows: int, width: int, before: int, spare: int) -> None:
-    used, fresh = (Inputs(Shape(4, 8), BLOCK, spare, CPU) for _ in range(2))
-    used.fill([9] * before, [8] * before, [7] * before, np.full((before, 8), 6, dtype=np.int64))
-    for inputs in (used, fresh):
-        inputs.fill([1] * rows, [2] * rows, [3] * rows, np.full((rows, width), 4, dtype=np.int64))
-    for name in ("tokens", "positions", "slots", "blocks"):
-        assert torch.equal(getattr(used, name), getattr(fresh, name))
-    assert used.slots.tolist() == [3] * rows + [spare * BLOCK] * (4 - rows)
-    tables = used.blocks.view(4, 8)
-    assert tables[:rows].tolist() == [[4] * width + [PADDING_BLOCK] * (8 - width)] * rows
-    assert bool((tables[rows:] == spare).all())
