@@ -134,6 +134,10 @@ bench-pull: programs ## Measure pull and push beside minio-py, boto3 (KServe's s
 	$(RUN) --with boto3 python -m benchmarks.storage
 	$(RUN) --with boto3 python -m benchmarks.storage --files 8
 
+.PHONY: bench-load
+bench-load: $(READY) ## Measure loading beside safetensors' load_file: seconds, and memory beside the weights
+	$(RUN) python -m benchmarks.engine.load
+
 .PHONY: bench-engine
 bench-engine: $(READY) ## Measure the engine beside transformers, llama.cpp and vLLM, where they can be installed: ten minutes
 	$(RUN) python -m benchmarks.engine
