@@ -17,8 +17,8 @@ Compared are, in turn and each into an empty folder or prefix on the same disk:
     rclone-up rclone copy to the storage, with parts as large and as many at a time
 
 A way whose library or program is not there is named and left out. Client and server share the machine, so whoever uses
-less CPU is faster; seconds of CPU are the client's. The bound is what a pull could reach here at most: the work of
-`ranges` (client and server) and that of `sha256`, on all cores.
+less CPU is faster; seconds of CPU are the client's. The bounds are what a pull and a push could reach here at most: the
+work of `ranges` (client and server) and that of `sha256`, on all cores; and a hash, then the work of `fput` and a hash.
 """
 
 import argparse
@@ -91,9 +91,15 @@ def measure(all_ways: dict[str, Way], folder: Path, rounds: int, size: int) -> d
     }
 
 
-def bound(found: dict[str, Measured], cores: int) -> float:
+def pull_bound(found: Mapping[str, Measured], cores: int) -> float:
     """MB/s of a pull that does the work of `ranges` and of `sha256` and nothing else, on all cores. Pure."""
     return 1 / (1 / found["ranges"].mb_per_second + 1 / found["sha256"].mb_per_second / cores)
+
+
+def push_bound(found: Mapping[str, Measured], cores: int, files: int) -> float:
+    """MB/s of a push that hashes every file, a core each, and then does the work of `fput` and another hash. Pure."""
+    hashed = 1 / found["sha256"].mb_per_second
+    return 1 / (hashed / min(files, cores) + 1 / found["fput"].mb_per_second + hashed / cores)
 
 
 def run(mib: int, files: int, rounds: int, parent: Path | None) -> tuple[int, dict[str, Measured]]:
@@ -136,9 +142,10 @@ def main() -> None:
     given = parser.parse_args()
     total, found = run(given.mib, given.files, given.rounds, given.folder)
     cores = os.cpu_count() or 1
-    most = bound(found, cores)
+    bounds = {"pull": pull_bound(found, cores), "push": push_bound(found, cores, given.files)}
     if given.output == "json":
-        said = {"bytes": total, "files": given.files, "cpus": cores, "boundMbPerSecond": round(most)}
+        most = {name: round(rate) for name, rate in bounds.items()}
+        said = {"bytes": total, "files": given.files, "cpus": cores, "boundsMbPerSecond": most}
         sys.stdout.write(json.dumps(said | {"ways": [one._asdict() for one in found.values()]}) + "\n")
         return
     sys.stdout.write(f"{total} bytes in {given.files} files, {cores} CPUs, median of {given.rounds}\n")
@@ -148,7 +155,9 @@ def main() -> None:
         sys.stdout.write(
             f"{one.way:9} {one.mb_per_second:>6.0f} MB/s  {ratio}  client CPU {one.cpu_seconds:.2f} s  {one.runs}\n"
         )
-    sys.stdout.write(f"bound     {most:>6.0f} MB/s  pull is {found['pull'].mb_per_second / most:.2f} x\n")
+    for name, rate in bounds.items():
+        reached = found[name].mb_per_second / rate
+        sys.stdout.write(f"{name}, at most {rate:.0f} MB/s: it is {reached:.2f} x\n")
 
 
 if __name__ == "__main__":
