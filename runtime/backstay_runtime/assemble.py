@@ -20,7 +20,7 @@ from backstay_runtime.kv.blocks import PROBE_BLOCK, RESERVED_BLOCKS, BlockPool
 from backstay_runtime.loop import EngineLoop
 from backstay_runtime.model.config import LlamaConfig
 from backstay_runtime.model.errors import ModelError
-from backstay_runtime.model.linear import Dtype, Quantization, held_as
+from backstay_runtime.model.linear import Dtype, Quantization, computed_in, held_as
 from backstay_runtime.model.load import load_llama, read_config, weight_needs
 from backstay_runtime.model.placement import Needs, place
 from backstay_runtime.runner import Runner
@@ -72,22 +72,29 @@ class Model:
 
 
 def plan_sizes(
-    config: LlamaConfig, memory: int, *, max_model_len: int | None, max_num_seqs: int, queue_length: int
+    config: LlamaConfig,
+    memory: int,
+    *,
+    token_bytes: int,
+    max_model_len: int | None,
+    max_num_seqs: int,
+    queue_length: int,
 ) -> Sizes:
-    """Fits the cache into `memory` bytes. Raises GiveUpError when a wanted context does not fit; pure."""
+    """Fits the cache into `memory` bytes; a token takes `token_bytes` of it. Raises GiveUpError when a wanted context
+    does not fit; pure."""
     wanted = config.max_positions if max_model_len is None else max_model_len
     if wanted > config.max_positions:
         raise GiveUpError(
             GaveUp.SETTINGS_INVALID,
             f"maxModelLen {wanted} is more than the model's {config.max_positions} positions: ask for less",
         )
-    affordable = int(memory * _CACHE_SHARE) // (config.kv_bytes_per_token * BLOCK_SIZE) - RESERVED_BLOCKS
+    affordable = int(memory * _CACHE_SHARE) // (token_bytes * BLOCK_SIZE) - RESERVED_BLOCKS
     if max_model_len is None:
         wanted = min(wanted, affordable * BLOCK_SIZE)
     if affordable * BLOCK_SIZE < wanted or wanted < 2:
         raise GiveUpError(
             GaveUp.OUT_OF_MEMORY,
-            f"the cache for maxModelLen {wanted} needs {wanted * config.kv_bytes_per_token >> 20} MiB and "
+            f"the cache for maxModelLen {wanted} needs {wanted * token_bytes >> 20} MiB and "
             f"{int(memory * _CACHE_SHARE) >> 20} MiB are left for it: raise the memory limit or lower maxModelLen",
         )
     most = max_num_seqs * -(-wanted // BLOCK_SIZE)
@@ -114,8 +121,14 @@ def cache_memory(spans: Spans, left: MemoryLeft) -> int:
 def least_bytes(folder: Path, dtype: Dtype, quantization: Quantization) -> int:
     """Memory that the folder's model needs at least: its weights, and the cache of one short sequence."""
     config = read_config(folder)
-    weights = weight_needs(folder, dtype, quantization, machine.device()).bytes
-    return weights + int((1 + RESERVED_BLOCKS) * BLOCK_SIZE * config.kv_bytes_per_token / _CACHE_SHARE)
+    device = machine.device()
+    weights = weight_needs(folder, dtype, quantization, device).bytes
+    return weights + int((1 + RESERVED_BLOCKS) * BLOCK_SIZE * token_bytes(config, dtype, device) / _CACHE_SHARE)
+
+
+def token_bytes(config: LlamaConfig, dtype: Dtype, device: torch.device) -> int:
+    """What one token takes of the cache, whose numbers have the type that is computed in."""
+    return config.kv_bytes_per_token(computed_in(dtype, device).itemsize)
 
 
 def load(
@@ -142,7 +155,8 @@ def load(
         texts, problem = tokenize(evaluation, tokenizer.encode, config.max_positions)
         longest = max((len(text.tokens) for text in texts), default=0)
         positions = min(max(longest, max_model_len or config.max_positions), config.max_positions)
-        needs = weight_needs(folder, dtype, quantization, device).with_cache(BLOCK_SIZE, config.kv_bytes_per_token)
+        a_token = token_bytes(config, dtype, device)
+        needs = weight_needs(folder, dtype, quantization, device).with_cache(BLOCK_SIZE, a_token)
         spans = dispatch(needs, machine.devices(), machine.device_memory_left)
         laps.end(Step.PREPARE)
         llama = load_llama(
@@ -155,9 +169,14 @@ def load(
         raise GiveUpError(GaveUp.OUT_OF_MEMORY, f"the weights do not fit into memory: {why}") from why
     memory = cache_memory(spans, machine.device_memory_left)
     own = -(-longest // BLOCK_SIZE)
-    memory -= own * BLOCK_SIZE * config.kv_bytes_per_token
+    memory -= own * BLOCK_SIZE * a_token
     sizes = plan_sizes(
-        config, memory, max_model_len=max_model_len, max_num_seqs=max_num_seqs, queue_length=queue_length
+        config,
+        memory,
+        token_bytes=a_token,
+        max_model_len=max_model_len,
+        max_num_seqs=max_num_seqs,
+        queue_length=queue_length,
     )
     # The evaluation's blocks lie behind the pool's: users cannot take them, nor it theirs.
     runner = Runner(llama, blocks=sizes.blocks + own, block_size=BLOCK_SIZE, threads=torch.get_num_threads())

@@ -97,8 +97,11 @@ def devices() -> list[torch.device]:
 
 
 def device_memory_left(device: torch.device) -> int:
-    """Bytes of the device's memory that this process may still take."""
-    return int(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else memory_left()
+    """Bytes of the device's memory that this process may still take: with what torch holds and nobody uses."""
+    if device.type != "cuda":
+        return memory_left()
+    held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0]) + held
 
 
 def device() -> torch.device:

@@ -166,9 +166,8 @@ def _ways(read: Settings, runtime_version: str) -> Ways:
 
     def room(folder: Path) -> tuple[int, int]:
         try:
-            return assemble.least_bytes(folder, read.dtype, read.quantization), int(
-                machine.memory_left() * MEMORY_FRACTION
-            )
+            needed = assemble.least_bytes(folder, read.dtype, read.quantization)
+            return needed, int(machine.device_memory_left(machine.device()) * MEMORY_FRACTION)
         except ModelError as why:
             raise GiveUpError(GaveUp.MODEL_INVALID, str(why)) from why
 

@@ -46,10 +46,9 @@ class LlamaConfig:
     head_norms: bool = False
     """Each head's queries and keys are normed (Qwen3)."""
 
-    @property
-    def kv_bytes_per_token(self) -> int:
-        """Bytes of float32 keys and values that one token occupies over all layers."""
-        return self.layers * 2 * self.kv_heads * self.head_dim * 4
+    def kv_bytes_per_token(self, number_bytes: int) -> int:
+        """Bytes of keys and values that one token occupies over all layers, each number taking so many."""
+        return self.layers * 2 * self.kv_heads * self.head_dim * number_bytes
 
 
 def parse_config(config: Mapping[str, Any], generation: Mapping[str, Any]) -> LlamaConfig:

@@ -10,7 +10,7 @@ from .tiny import CONFIG
 def test_heads_share_keys_and_values_where_the_config_says_so() -> None:
     config = parse_config(CONFIG, {})
     assert (config.heads, config.kv_heads, config.head_dim) == (4, 2, 8)
-    assert config.kv_bytes_per_token == 2 * 2 * 2 * 8 * 4
+    assert [config.kv_bytes_per_token(width) for width in (2, 4)] == [2 * 2 * 2 * 8 * 2, 2 * 2 * 2 * 8 * 4]
 
 
 def test_what_is_left_out_follows_from_the_rest() -> None:

@@ -1,10 +1,11 @@
 from pathlib import Path
 
 import pytest
+import torch
 from backstay_contract.metric import MetricName
 from backstay_contract.names import Env
 from backstay_contract.termination import GaveUp
-from backstay_runtime.assemble import BLOCK_SIZE, plan_sizes
+from backstay_runtime.assemble import BLOCK_SIZE, plan_sizes, token_bytes
 from backstay_runtime.folder import GiveUpError
 from backstay_runtime.kv.blocks import RESERVED_BLOCKS
 from backstay_runtime.model.config import parse_config
@@ -18,6 +19,7 @@ from .tiny import CONFIG
 
 DIGEST = {Env.MODEL_DIGEST: "ab" * 32}
 TINY = parse_config(CONFIG, {})
+A_TOKEN = TINY.kv_bytes_per_token(4)
 
 
 def test_a_pod_finds_its_model_by_the_digest() -> None:
@@ -80,32 +82,39 @@ def test_what_is_no_hash_of_a_token_is_not_repeated_in_the_message() -> None:
 
 @given(memory=st.integers(200_000, 10**9), most=st.integers(1, 64), length=st.none() | st.integers(2, 256))
 def test_the_cache_fits_into_its_share_and_holds_one_whole_context(memory: int, most: int, length: int | None) -> None:
-    sizes = plan_sizes(TINY, memory, max_model_len=length, max_num_seqs=most, queue_length=4)
+    sizes = plan_sizes(TINY, memory, token_bytes=A_TOKEN, max_model_len=length, max_num_seqs=most, queue_length=4)
     tokens = (sizes.blocks - RESERVED_BLOCKS) * BLOCK_SIZE
-    assert sizes.blocks * BLOCK_SIZE * TINY.kv_bytes_per_token <= 0.6 * memory
+    assert sizes.blocks * BLOCK_SIZE * A_TOKEN <= 0.6 * memory
     assert sizes.max_model_len <= tokens <= most * (sizes.max_model_len + BLOCK_SIZE)
     assert length is None or sizes.max_model_len == length
 
 
 def test_with_ample_memory_every_sequence_may_have_a_whole_context() -> None:
-    sizes = plan_sizes(TINY, 10**9, max_model_len=None, max_num_seqs=8, queue_length=4)
+    sizes = plan_sizes(TINY, 10**9, token_bytes=A_TOKEN, max_model_len=None, max_num_seqs=8, queue_length=4)
     assert sizes.max_model_len == 256
     assert sizes.blocks == 8 * 16 + RESERVED_BLOCKS
 
 
 def test_a_wanted_context_that_does_not_fit_is_refused_with_the_numbers() -> None:
     with pytest.raises(GiveUpError, match="maxModelLen 256 needs") as refused:
-        plan_sizes(TINY, 100_000, max_model_len=256, max_num_seqs=8, queue_length=4)
+        plan_sizes(TINY, 100_000, token_bytes=A_TOKEN, max_model_len=256, max_num_seqs=8, queue_length=4)
     assert refused.value.termination.reason is GaveUp.OUT_OF_MEMORY
 
 
 def test_without_a_wanted_context_what_fits_is_offered() -> None:
-    assert plan_sizes(TINY, 100_000, max_model_len=None, max_num_seqs=8, queue_length=4).max_model_len < 256
+    sizes = plan_sizes(TINY, 100_000, token_bytes=A_TOKEN, max_model_len=None, max_num_seqs=8, queue_length=4)
+    assert sizes.max_model_len < 256
+
+
+def test_a_token_takes_half_as_much_where_the_cache_has_16_bits() -> None:
+    cpu, gpu = torch.device("cpu"), torch.device("cuda")
+    assert token_bytes(TINY, Dtype.AUTO, cpu) == token_bytes(TINY, Dtype.FLOAT16, cpu) == A_TOKEN
+    assert token_bytes(TINY, Dtype.AUTO, gpu) == token_bytes(TINY, Dtype.BFLOAT16, gpu) == A_TOKEN // 2
 
 
 def test_a_context_longer_than_the_models_is_refused() -> None:
     with pytest.raises(GiveUpError, match="more than the model's 256 positions") as refused:
-        plan_sizes(TINY, 10**9, max_model_len=257, max_num_seqs=8, queue_length=4)
+        plan_sizes(TINY, 10**9, token_bytes=A_TOKEN, max_model_len=257, max_num_seqs=8, queue_length=4)
     assert refused.value.termination.reason is GaveUp.SETTINGS_INVALID
 
 
