@@ -21,12 +21,6 @@ def rates(**of: float) -> dict[str, bench.Measured]:
     return {way: measured(way, rate) for way, rate in of.items()}
 
 
-def test_a_pull_is_bound_by_the_plain_work_and_a_hash_on_all_cores() -> None:
-    found = rates(ranges=1000.0, sha256=500.0)
-    assert bench.pull_bound(found, cores=2) == pytest.approx(500.0)
-    assert bench.pull_bound(found, cores=1_000_000) == pytest.approx(1000.0, rel=0.01)
-
-
 def test_a_push_is_bound_by_a_hash_before_the_plain_work_and_one_beside_it() -> None:
     found = rates(fput=1000.0, sha256=1000.0)
     assert bench.push_bound(found, cores=2, files=1) == pytest.approx(400.0)
