@@ -42,6 +42,24 @@ def test_each_filter_keeps_what_it_says(params: dict[str, float], kept: set[int]
     assert allowed(**params) == kept
 
 
+@given(
+    count=st.integers(1, 900),
+    top_p=st.floats(0.01, 0.999),
+    spread=st.sampled_from([0.0, 0.1, 1.0, 4.0]),
+    seed=st.integers(0, 99),
+)
+def test_a_nucleus_is_what_sorting_all_would_give(count: int, top_p: float, spread: float, seed: int) -> None:
+    drawn = torch.randn(count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    probabilities = (drawn * spread).softmax(dim=0)
+    found, places = sampler.nucleus(probabilities, top_p)
+    whole = probabilities.sort(descending=True).values
+    fewest = int((whole.cumsum(0) - whole < top_p - 1e-12).sum())  # equal shares may be rounded to either side
+    assert max(1, fewest) <= len(found) <= max(1, int((whole.cumsum(0) - whole < top_p + 1e-12).sum()))
+    assert torch.equal(found, whole[: len(found)])
+    assert torch.equal(probabilities[places], found)
+    assert len(set(places.tolist())) == len(places)
+
+
 @given(st.floats(0, 1, exclude_max=True))
 def test_the_drawn_token_is_the_one_whose_share_holds_the_number(uniform: float) -> None:
     edges = torch.softmax(LOGITS.double(), 0).cumsum(0).tolist()
