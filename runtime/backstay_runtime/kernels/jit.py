@@ -1,15 +1,17 @@
 """What numba lacks: typed decorators, floats of 16 bits, and atomic counters."""
 
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import config, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
+
+from backstay_runtime.kernels import kept
+from backstay_runtime.kernels.target import best
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -19,22 +21,25 @@ _LINE_FLOATS = 16
 _REORDERED = {"reassoc", "nsz", "contract", "arcp"}
 
 
+def _choose_target() -> None:
+    """Before anything is compiled. What NUMBA_CPU_NAME says comes first."""
+    features = binding.get_host_cpu_features()
+    target = best([name for name, there in features.items() if there])
+    if config.CPU_NAME is None and target is not None:  # type: ignore[attr-defined]
+        config.CPU_NAME, config.CPU_FEATURES = target.name, target.features  # type: ignore[attr-defined]
+
+
 def _cache_folder() -> bool:
-    """Names the folder for machine code after all sources: numba itself looks only at the file of each function.
-
-    False where nothing can be written; then each process compiles for itself.
-    """
-    sources = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
-    root = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parent / "__pycache__")
-    folder = root / f"kernels-{sources.hexdigest()[:16]}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
+    """Tells numba where machine code is kept; False where nothing can be written: then each process compiles for
+    itself."""
+    root, shipped = os.environ.get("NUMBA_CACHE_DIR"), os.environ.get(kept.SHIPPED)
+    folder = kept.folder_in(Path(root) if root else Path(__file__).parent / "__pycache__")
     config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
-    return os.access(folder, os.W_OK)
+    made_for: str | None = config.CPU_NAME  # type: ignore[attr-defined]
+    return kept.prepare(folder, kept.folder_in(Path(shipped) / made_for) if shipped and made_for else None)
 
 
+_choose_target()
 _CACHED = _cache_folder()
 
 
