@@ -3,6 +3,7 @@ import subprocess
 
 import pytest
 from backstay_cluster.images import recipes
+from backstay_runtime.kernels import kept
 
 LOCK = """\
 certifi==2026.1.1 \\
@@ -61,8 +62,8 @@ def test_libraries_are_installed_only_with_the_hashes_of_the_lock(name: str) -> 
 
 @BOTH
 def test_code_is_copied_after_all_libraries_are_installed(name: str) -> None:
-    stage = last_stage(name)
-    assert stage.rindex("uv pip install") < stage.index("COPY --from=code")
+    text = dockerfile(name)
+    assert text.rindex("uv pip install") < text.index("COPY --from=code")
 
 
 @BOTH
@@ -78,6 +79,20 @@ def test_the_torch_layer_depends_on_torchs_own_lines_of_the_lock_alone() -> None
     assert names == ["cuda-bindings", "nvidia-cublas", "torch", "triton"]
     assert "--hash=sha256:bc" in done.stdout
     assert "--hash=sha256:cc" not in done.stdout
+
+
+def test_machine_code_is_compiled_beside_nothing_but_the_kernels() -> None:
+    (stage,) = re.findall(r"^FROM libraries AS kernels$(.*?)^FROM ", dockerfile("runtime"), re.MULTILINE | re.DOTALL)
+    assert re.findall(r"^COPY (\S+) (\S+)$", stage, re.MULTILINE) == [
+        ("runtime/backstay_runtime/__init__.py", "/opt/backstay/backstay_runtime/"),
+        ("runtime/backstay_runtime/kernels", "/opt/backstay/backstay_runtime/kernels"),
+    ]
+
+
+def test_a_pod_is_told_where_its_machine_code_was_compiled_to() -> None:
+    (folder,) = re.findall(r"-m backstay_runtime\.kernels\.ahead (\S+)$", dockerfile("runtime"), re.MULTILINE)
+    assert f"COPY --from=kernels {folder} {folder}\n" in last_stage("runtime")
+    assert f"{kept.SHIPPED}={folder}\n" in last_stage("runtime")
 
 
 def test_the_operators_image_installs_from_the_operators_lines_of_the_lock() -> None:

@@ -1,4 +1,4 @@
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 from backstay_cluster.images import debian, keys, recipes
@@ -78,7 +78,7 @@ def test_an_image_of_another_machine_is_another_image(monkeypatch: pytest.Monkey
 def test_every_file_that_a_dockerfile_copies_is_part_of_the_key(tmp_path: Path) -> None:
     for name in recipes.PROJECT_IMAGES:
         known = {part for part, _ in recipes.recipe(name).parts()}
-        folders = {part.split("/")[0] for part in known}
+        folders = {folder.as_posix() for part in known for folder in PurePosixPath(part).parents}
         dockerfile = (recipes.PROJECT / f"Dockerfile.{name}").read_text()
         copies = [line.split()[1:-1] for line in dockerfile.splitlines() if line.startswith("COPY ")]
         sources = {source for copy in copies if not copy[0].startswith("--from") for source in copy}
