@@ -50,18 +50,28 @@ def four_bit_product(rows: Any, data: Any, scales: Any, first: int, last: int, o
 def widen_four_bits(data: Any, scales: Any, wide: Any) -> None:
     """One row of weights as float32: byte k holds column k in its low bits, and column k + half in its high ones.
 
-    Each is its number less 8, times its group's scale. Two loops, as one would not be vectorised.
+    Each is its number less 8, times its group's scale. Slices, as an index that might be negative is not vectorised.
     """
-    # Loops count from 0 on slices of their own: an index that might be negative is not vectorised.
-    half = data.shape[0]
-    first, second = wide[:half], wide[half:]
-    for k in range(half):
-        first[k] = low_bits(data[k]) - np.float32(8)
-        second[k] = high_bits(data[k]) - np.float32(8)
-    for g in range(scales.shape[0]):
-        scale, group = scales[g], wide[g * GROUP : (g + 1) * GROUP]
+    half, groups = data.shape[0], data.shape[0] // GROUP
+    if half % GROUP:
+        return widen_across(data, scales, wide)
+    for g in range(groups):
+        start, end = g * GROUP, (g + 1) * GROUP
+        both, first, second = data[start:end], wide[start:end], wide[half + start : half + end]
+        low, high = scales[g], scales[groups + g]
         for k in range(GROUP):
-            group[k] *= scale
+            first[k] = (low_bits(both[k]) - np.float32(8)) * low
+            second[k] = (high_bits(both[k]) - np.float32(8)) * high
+    return None
+
+
+@compiled
+def widen_across(data: Any, scales: Any, wide: Any) -> None:
+    """The same where a group lies across the two halves."""
+    half = data.shape[0]
+    for k in range(half):
+        wide[k] = (low_bits(data[k]) - np.float32(8)) * scales[k // GROUP]
+        wide[half + k] = (high_bits(data[k]) - np.float32(8)) * scales[(half + k) // GROUP]
 
 
 @overload(product)

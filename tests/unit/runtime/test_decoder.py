@@ -153,11 +153,12 @@ def test_a_number_that_is_not_finite_stays_in_its_row(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4, 9])
+@pytest.mark.parametrize("width", [32, 96, 128])
 @pytest.mark.parametrize("held", list(Held))
-def test_products_are_those_of_the_widened_weights(held: Held, rows: int) -> None:
+def test_products_are_those_of_the_widened_weights(held: Held, rows: int, width: int) -> None:
     generator = torch.Generator().manual_seed(rows)
-    matrix = Matrix.of(torch.randn(48, 96, generator=generator), held)
-    given = torch.randn(rows, 96, generator=generator)
+    matrix = Matrix.of(torch.randn(48, width, generator=generator), held)
+    given = torch.randn(rows, width, generator=generator)
     bits = {Held.FLOAT16: torch.uint16, Held.BFLOAT16: torch.int16}
     data = matrix.data.view(bits.get(held, matrix.data.dtype)).numpy()
     found = np.full((rows, 48), 7.0, dtype=np.float32)
