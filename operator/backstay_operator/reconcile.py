@@ -22,14 +22,15 @@ from backstay_operator.apply.names import NameTakenError
 from backstay_operator.client import Client
 from backstay_operator.http import Http
 from backstay_operator.notify import notices
-from backstay_operator.observe.observe import Observer, Seen
+from backstay_operator.observe.observe import Observer, Seen, open_attempt
 from backstay_operator.queue import Key
 from backstay_operator.resource import Resource
 from backstay_operator.rollout import memory
 from backstay_operator.rollout.decide import decide
 from backstay_operator.rollout.decision import Decision, Event
-from backstay_operator.rollout.observation import FiringAlert
+from backstay_operator.rollout.observation import FiringAlert, Observation, Serving
 from backstay_operator.rollout.stand_in import stand_in
+from backstay_operator.rollout.way_back import troubles
 from backstay_operator.settings import Settings
 from backstay_operator.store import BeyondStoreError, Store, StoreClient
 from backstay_operator.teardown import Teardown
@@ -72,7 +73,7 @@ class Reconciler:
         self._teardown = Teardown(client, self._companions)
         self._uids: dict[Key, str] = {}
         self._specs: dict[str, ModelDeploymentSpec] = {}
-        self._served: dict[Key, str | None] = {}
+        self._served: dict[Key, Serving] = {}
         self._teller = Teller(client, settings.instance, offer)
 
     async def recall(self) -> None:
@@ -117,8 +118,7 @@ class Reconciler:
             resource.owner, spec, status, self._clock(), lambda: self._wake(key), client
         )
         seen = replace(seen, observation=replace(seen.observation, alerts=alerts))
-        selected = seen.observation.selector
-        self._served[key] = seen.observation.colours[selected].digest if selected is not None else None
+        self._serves(key, status, seen.observation)
         decision = decide(spec, status, seen.observation, self._clock(), resource.generation)
         self._observer.remember(resource.owner.uid, decision.watch)
         if wrong is not None:
@@ -202,6 +202,12 @@ class Reconciler:
         """Another operator leads: it shows the resources from now on."""
         for key in list(self._uids):
             self._forget(key)
+
+    def _serves(self, key: Key, status: ModelDeploymentStatus, seen: Observation) -> None:
+        """What serves when the pass begins."""
+        if seen.selector is not None:
+            since = troubles.serves_since(open_attempt(status), seen.flip)
+            self._served[key] = Serving(seen.colours[seen.selector].digest, since)
 
     def _forget(self, key: Key) -> None:
         self._telemetry.forget(key)

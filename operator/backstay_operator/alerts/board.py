@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from backstay_operator.alerts import payload
 from backstay_operator.alerts.payload import About, Reported
 from backstay_operator.queue import Key
-from backstay_operator.rollout.observation import FiringAlert
+from backstay_operator.rollout.observation import FiringAlert, Serving
 
 MAX_FIRING = 50
 """Alerts of one resource that are kept; the oldest are dropped first."""
@@ -26,8 +26,8 @@ class _Place:
     """Counts the changes."""
     seen: int = 0
     """The version that the last ended pass had before it."""
-    active: str | None = None
-    """Digest that served when that pass began; None: nothing did."""
+    active: Serving | None = None
+    """What served when that pass began; None: nothing did."""
     exists: bool = False
     """Whether a pass has found the resource."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -67,7 +67,7 @@ class Board:
         for key in dict.fromkeys(Key(whom.namespace, whom.name) for _, whom in told):
             await self._passed(key)
         for alert, whom in told:
-            reason = self._ignores(whom)
+            reason = self._ignores(alert, whom)
             if reason:
                 ignored.append(Ignored(alert.fingerprint, reason))
         return tuple(ignored)
@@ -77,8 +77,8 @@ class Board:
         place = self._places.get(key)
         return (0, ()) if place is None else (place.version, tuple(place.firing.values()))
 
-    def passed(self, key: Key, version: int, active: str | None, *, exists: bool = True) -> None:
-        """A pass ended that had seen the alerts of that version. `active`: the digest that served when it began."""
+    def passed(self, key: Key, version: int, active: Serving | None, *, exists: bool = True) -> None:
+        """A pass ended that had seen the alerts of that version. `active`: what served when it began."""
         if not exists:
             gone = self._places.pop(key, None)
             if gone is not None:
@@ -106,8 +106,13 @@ class Board:
             place.changed.clear()
             await place.changed.wait()
 
-    def _ignores(self, whom: About) -> str:
+    def _ignores(self, alert: Reported, whom: About) -> str:
         place = self._places.get(Key(whom.namespace, whom.name))
         if place is None or not place.exists:
             return f"there is no ModelDeployment {whom.namespace}/{whom.name}"
-        return "" if place.active == whom.digest else f"{whom.digest} is not what serves"
+        if place.active is None or place.active.digest != whom.digest:
+            return f"{whom.digest} is not what serves"
+        since = place.active.since
+        if alert.status == "firing" and since is not None and alert.startsAt < since:
+            return f"it began at {alert.startsAt.isoformat()}, before {whom.digest} served at {since.isoformat()}"
+        return ""

@@ -172,6 +172,15 @@ class FiringAlert:
 
 
 @dataclass(frozen=True, slots=True)
+class Serving:
+    """What serves, for who asks whether an alert is about it."""
+
+    digest: str
+    since: datetime | None = None
+    """When it came into service; None where nobody knows any more."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """Everything one pass knows of the cluster."""
 

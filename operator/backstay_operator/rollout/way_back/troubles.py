@@ -8,9 +8,10 @@ from backstay_contract.evidence import AttemptVerdict, MetricVerdict, VerdictKin
 from backstay_contract.metric import MetricName
 from backstay_contract.reasons import Reason
 from backstay_contract.rollback import AfterVerified, Trigger
-from backstay_contract.status import Rejection
+from backstay_contract.status import Attempt, Rejection
 
 from backstay_operator.rollout.facts import Facts
+from backstay_operator.rollout.observation import FlipRecord
 from backstay_operator.rollout.way_back.tree import Trouble
 from backstay_operator.rollout.wording import ABORTED, how_far
 
@@ -66,7 +67,7 @@ def _trouble(metric: MetricVerdict) -> Trouble:
 
 def _alerts(facts: Facts) -> tuple[Trouble, ...]:
     """Alerts that began since the active colour serves: what an earlier attempt was guilty of is no evidence."""
-    active, since = facts.active, _serves_since(facts)
+    active, since = facts.active, serves_since(facts.attempt, facts.observation.flip)
     if active is None or not active.digest:
         return ()
     return tuple(
@@ -77,10 +78,11 @@ def _alerts(facts: Facts) -> tuple[Trouble, ...]:
     )
 
 
-def _serves_since(facts: Facts) -> datetime | None:
-    if facts.attempt is not None and facts.attempt.switched_at is not None:
-        return facts.attempt.switched_at
-    return facts.observation.flip.at if facts.observation.flip is not None else None
+def serves_since(attempt: Attempt | None, flip: FlipRecord | None) -> datetime | None:
+    """When what serves came into service: by the open attempt, or by the last flip."""
+    if attempt is not None and attempt.switched_at is not None:
+        return attempt.switched_at
+    return flip.at if flip is not None else None
 
 
 def _is_shared(facts: Facts, metric: MetricName) -> bool:

@@ -1,10 +1,12 @@
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from backstay_operator.alerts.board import MAX_FIRING, Board, Ignored
 from backstay_operator.alerts.payload import parse
 from backstay_operator.queue import Key
+from backstay_operator.rollout.observation import Serving
 
 from tests.unit.operator.alerts.build import DIGEST, alert, body
 
@@ -16,7 +18,7 @@ class Passes:
     """Passes over resources: what each saw, and what serves."""
 
     def __init__(self, *, serves: str | None = DIGEST, exists: bool = True, namespaces: tuple[str, ...] = ()) -> None:
-        self.serves = serves
+        self.serving = None if serves is None else Serving(serves)
         self.exists = exists
         self.works = True
         self.saw: list[tuple[str, ...]] = []
@@ -29,7 +31,7 @@ class Passes:
         version, alerts = self.board.firing(key)
         self.saw.append(tuple(one.fingerprint for one in alerts))
         if self.works:
-            self.board.passed(key, version, self.serves, exists=self.exists)
+            self.board.passed(key, version, self.serving, exists=self.exists)
 
     async def report(self, *alerts: Any) -> tuple[Ignored, ...]:
         async with asyncio.timeout(2):
@@ -47,6 +49,22 @@ async def test_the_same_alert_again_is_one_alert() -> None:
     await passes.report(alert(), alert())
     await passes.report(alert())
     assert passes.saw[-1] == ("f00d",)
+
+
+@pytest.mark.parametrize(("seconds", "ignored"), [(-1, False), (0, False), (1, True)])
+async def test_an_alert_that_is_older_than_what_serves_is_ignored_and_says_so(seconds: int, ignored: bool) -> None:
+    passes = Passes()
+    since = datetime(2026, 1, 1, 12, 0, 0, 123_000, UTC) + timedelta(seconds=seconds)
+    passes.serving = Serving(DIGEST, since)
+    found = await passes.report(alert())
+    assert [one.fingerprint for one in found] == (["f00d"] if ignored else [])
+    assert all("began at 2026-01-01T12:00:00.123000+00:00, before" in one.reason for one in found)
+
+
+async def test_that_an_alert_is_over_is_taken_however_old_it_is() -> None:
+    passes = Passes()
+    passes.serving = Serving(DIGEST, datetime(2027, 1, 1, tzinfo=UTC))
+    assert await passes.report(alert("resolved")) == ()
 
 
 async def test_a_resolved_alert_is_taken_away() -> None:
@@ -71,7 +89,7 @@ async def test_a_pass_that_began_before_the_alert_does_not_count() -> None:
     passes.works = False
     waiting = asyncio.ensure_future(passes.board.report(parse(body(alert()))))
     await asyncio.sleep(0.01)
-    passes.board.passed(KEY, version, DIGEST)
+    passes.board.passed(KEY, version, Serving(DIGEST))
     await asyncio.sleep(0.01)
     assert not waiting.done()
     passes.works = True

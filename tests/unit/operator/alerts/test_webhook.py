@@ -12,6 +12,7 @@ from backstay_operator.alerts import webhook as webhooks
 from backstay_operator.alerts.board import Board
 from backstay_operator.alerts.webhook import Webhook
 from backstay_operator.queue import Key
+from backstay_operator.rollout.observation import Serving
 
 from tests.unit.operator.alerts.build import DIGEST, alert, body
 
@@ -37,7 +38,7 @@ class Operator:
         board = self.webhook.board
         if self.works and board is not None:
             version, _ = board.firing(key)
-            board.passed(key, version, DIGEST)
+            board.passed(key, version, Serving(DIGEST))
 
     async def post(self, content: bytes, token: str | None = TOKEN) -> httpx2.Response:
         headers = {} if token is None else {"Authorization": f"Bearer {token}".strip()}
