@@ -19,7 +19,7 @@ class Target(NamedTuple):
 
 
 # LLVM takes the upper half of AVX-512's registers for slow, as on the first processors that had them; without it a step
-# takes a third longer on those of today.
+# takes a fifth to a third longer on one of today.
 TARGETS = (
     Target("x86-64-v4", "-prefer-256-bit", _LEVEL_4),
     Target("x86-64-v3", "", _LEVEL_3),
