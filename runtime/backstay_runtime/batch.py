@@ -9,27 +9,6 @@ _TOLERATED_PADDING = 2.0
 """Blocks gathered over blocks in use, up to which sequences of unequal length decode in one group."""
 
 
-_BUCKETS = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256)
-_BEYOND = 64
-
-
-def bucket(rows: int) -> int:
-    """The number of rows that this many are padded to.
-
-    The matrix kernels are compiled for each number of rows and kept: a number takes 3 MB, and 5 to 40 ms at its first
-    use. For every number up to 256 that is 700 MB, for these few a tenth of it.
-    """
-    for size in _BUCKETS:
-        if rows <= size:
-            return size
-    return -(-rows // _BEYOND) * _BEYOND
-
-
-def buckets_up_to(rows: int) -> list[int]:
-    """Every number of rows that up to `rows` are padded to, ascending."""
-    return sorted({bucket(count) for count in range(1, rows + 1)})
-
-
 @dataclass(frozen=True, slots=True)
 class Slice:
     """Consecutive tokens of one sequence, whose past is in the cache already."""

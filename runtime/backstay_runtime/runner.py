@@ -6,7 +6,8 @@ from typing import Any, Protocol
 import torch
 
 from backstay_runtime.backends.choice import choose
-from backstay_runtime.batch import Slice, bucket, buckets_up_to, lay_out
+from backstay_runtime.batch import Slice, lay_out
+from backstay_runtime.buckets import bucket, buckets_up_to
 from backstay_runtime.decoder import CompiledDecoder, padded
 from backstay_runtime.graphs.capture import Capture, CudaGraphs
 from backstay_runtime.graphs.decoder import GraphDecoder

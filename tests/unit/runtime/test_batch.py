@@ -1,4 +1,4 @@
-from backstay_runtime.batch import Slice, bucket, buckets_up_to, lay_out
+from backstay_runtime.batch import Slice, lay_out
 from backstay_runtime.kv.blocks import PADDING_BLOCK
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,14 +54,3 @@ def test_one_long_sequence_does_not_pad_the_short_ones() -> None:
 def test_sequences_of_like_length_decode_in_one_group() -> None:
     layout = lay_out([Slice(number, [7], 20 + number, list(range(20))) for number in range(8)], 4)
     assert len(layout.groups) == 1
-
-
-@given(st.integers(1, 5000))
-def test_rows_are_padded_by_no_more_than_half_and_to_few_sizes(rows: int) -> None:
-    assert rows <= bucket(rows) <= max(8, 1.5 * rows)
-    assert bucket(bucket(rows)) == bucket(rows)
-
-
-def test_as_many_as_decode_together_on_a_small_machine_are_not_padded() -> None:
-    assert buckets_up_to(8) == list(range(1, 9))
-    assert len(buckets_up_to(256)) < 24

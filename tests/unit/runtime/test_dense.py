@@ -2,6 +2,7 @@ import threading
 
 import pytest
 import torch
+from backstay_runtime.buckets import bucket
 from backstay_runtime.model import dense, scratch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,6 +41,22 @@ def test_other_types_are_left_to_torch(held: torch.dtype) -> None:
 
 def test_no_rows_give_no_rows() -> None:
     assert dense.linear(torch.zeros(0, 16), numbers(8, 16)).shape == (0, 8)
+
+
+@pytest.mark.skipif(dense._ONEDNN is None, reason="torch was built without it")
+def test_batches_of_any_size_are_padded_to_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, sizes = dense._ONEDNN, set()
+
+    def counted(rows: torch.Tensor, *others: object) -> torch.Tensor:
+        sizes.add(len(rows))
+        return whole(rows, *others)  # type: ignore[misc]
+
+    monkeypatch.setattr(dense, "_ONEDNN", counted)
+    weight = numbers(8, 16)
+    for texts in range(1, 12):
+        given = numbers(texts, 7, 16)
+        assert torch.allclose(dense.linear(given, weight), given @ weight.T, atol=1e-5)
+    assert sizes == {bucket(7 * texts) for texts in range(1, 12)}
 
 
 def test_without_onednn_the_product_is_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
