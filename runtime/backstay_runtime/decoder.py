@@ -1,6 +1,7 @@
-"""The compiled step behind plain calls: buffers for each number of rows, and the threads that share the work."""
+"""The compiled step behind plain calls: its buffers, and the threads that share the work."""
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -14,36 +15,37 @@ from backstay_runtime.model.held import Held, Matrix
 from backstay_runtime.model.llama import Llama, Stage
 from backstay_runtime.model.stack import Stack
 
-MOST_ROWS: Mapping[Held, int] = dict.fromkeys(Held, 48) | {Held.FLOAT32: 32}
-"""Rows up to which each weight is used right where it is read; for more, the library's products are quicker, which have
-to widen all but float32 first. Measured by benchmarks.engine.step on one thread and on two."""
+MOST_ROWS = 128
+"""Rows up to which each weight is used right where it is read. With more, the library's products are about as quick on
+one thread, and better where rows no longer fit near the processor. Measured by benchmarks.engine.step."""
 
 
 class CompiledDecoder:
-    """Decodes one token for each of up to `most_rows` sequences. Not thread-safe: one thread calls it."""
+    """Computes up to `most_rows` tokens, whichever sequences they are of. Not thread-safe: one thread calls it."""
+
+    reads_prompts = True
 
     def __init__(self, model: Llama, cache: KVCache, threads: int) -> None:
         """Compiles for this model's shapes, which takes seconds. `threads`: that compute at once."""
         (stage,) = model.stages
-        self.most_rows = MOST_ROWS[stage.qkv.held]
+        self.most_rows = MOST_ROWS
         self._model = model
         self._parts = threads
         self._others = ThreadPoolExecutor(max(1, threads - 1), thread_name_prefix="decoder")
         self._weights = _weights(model, stage)
         self._tables = (_array(stage.cosines[:, 0]), _array(stage.sines[:, 0]))
         self._cache = cache.whole.numpy()
-        self._scratch: dict[int, Scratch] = {}
+        self._memory: dict[str, Any] = {}
         self._head = (_data(model.head), _array(model.head.scales))
 
     def hidden(
         self, tokens: Sequence[int], positions: Sequence[int], slots: Sequence[int], blocks: Any
     ) -> torch.Tensor:
-        """[rows, hidden] of one token a sequence, before the last norm. `blocks`: int64 [rows, width], padded."""
+        """[rows, hidden] of the tokens, before the last norm. `blocks`: int64 [rows, width], padded."""
         scratch = self._scratch_for(len(tokens))
         state = self._model.embed(torch.tensor(tokens))
         scratch.state[:] = state.numpy()
         batch = Batch(np.array(positions), np.array(slots), blocks, *self._tables)
-        scratch.arrived[0] = 0
         self._together(kernels.step, self._weights, batch, scratch, self._cache)
         return torch.from_numpy(scratch.state.copy())
 
@@ -66,26 +68,28 @@ class CompiledDecoder:
             other.result()
 
     def _scratch_for(self, rows: int) -> Scratch:
-        if rows not in self._scratch:
-            config, parts = self._model.config, self._parts
-            each = config.heads // config.kv_heads
+        config, parts = self._model.config, self._parts
+        each = config.heads // config.kv_heads
+        shapes = {
+            "normed": (parts, rows, config.hidden),
+            "scores": (parts, each, len(self._tables[0])),
+            "turned": (parts, each, config.head_dim),
+            "state": (rows, config.hidden),
+            "qkv": (rows, (config.heads + 2 * config.kv_heads) * config.head_dim),
+            "mixed": (rows, config.heads * config.head_dim),
+            "gate_up": (rows, 2 * config.intermediate),
+            "fed": (rows, config.intermediate),
+            "added": (rows, config.hidden),
+        }
+        buffers = {name: self._buffer(name, shape) for name, shape in shapes.items()}
+        return Scratch(**buffers, arrived=np.zeros(1, dtype=np.int64))
 
-            def buffer(*shape: int) -> Any:
-                return torch.zeros(shape).numpy()  # torch's memory begins on a line of the processor's cache
-
-            self._scratch[rows] = Scratch(
-                normed=buffer(parts, rows, config.hidden),
-                scores=buffer(parts, each, self._tables[0].shape[0]),
-                turned=buffer(parts, each, config.head_dim),
-                state=buffer(rows, config.hidden),
-                qkv=buffer(rows, (config.heads + 2 * config.kv_heads) * config.head_dim),
-                mixed=buffer(rows, config.heads * config.head_dim),
-                gate_up=buffer(rows, 2 * config.intermediate),
-                fed=buffer(rows, config.intermediate),
-                added=buffer(rows, config.hidden),
-                arrived=np.zeros(1, dtype=np.int64),
-            )
-        return self._scratch[rows]
+    def _buffer(self, name: str, shape: tuple[int, ...]) -> Any:
+        """The same memory for any number of rows. torch's begins on a line of the processor's cache."""
+        size = math.prod(shape)
+        if name not in self._memory or len(self._memory[name]) < size:
+            self._memory[name] = torch.zeros(size).numpy()
+        return self._memory[name][:size].reshape(shape)
 
 
 def padded(tables: Sequence[Sequence[int]]) -> Any:

@@ -1,6 +1,7 @@
 """Runs the model over one step's slices of sequences."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Protocol
 
 import torch
@@ -16,11 +17,16 @@ from backstay_runtime.model.llama import Llama
 
 
 class Decoder(Protocol):
-    """Decodes one token for each of a few sequences, quicker than step by step through torch."""
+    """Computes a few tokens, quicker than step by step through torch."""
 
     @property
     def most_rows(self) -> int:
-        """How many sequences at most."""
+        """How many at most."""
+        ...
+
+    @property
+    def reads_prompts(self) -> bool:
+        """Whether several of them may be of one sequence, one after another."""
         ...
 
     def hidden(
@@ -77,10 +83,11 @@ class Runner:
     def run(self, slices: Sequence[Slice]) -> tuple[torch.Tensor, dict[int, int]]:
         """Computes the slices: hidden states [rows, hidden], and each sequence's first row by its number."""
         decoder = self._decoder
-        if decoder is not None and len(slices) <= decoder.most_rows and all(len(one.tokens) == 1 for one in slices):
+        if decoder is not None and _is_for(decoder, slices):
             hidden = self._decode(decoder, slices)
             if hidden is not None:
-                return hidden, {one.number: row for row, one in enumerate(slices)}
+                firsts = accumulate((len(one.tokens) for one in slices), initial=0)
+                return hidden, {one.number: first for one, first in zip(slices, firsts, strict=False)}
         layout = lay_out(slices, self._block_size)
         attends = [backend.attention(layout) for backend in self._backends]
         rows = len(layout.tokens)
@@ -90,12 +97,13 @@ class Runner:
         return self._model.hidden(tokens, positions, attends)[:rows], layout.first_row
 
     def _decode(self, decoder: Decoder, slices: Sequence[Slice]) -> torch.Tensor | None:
-        size = self._block_size
+        size, counts = self._block_size, [len(one.tokens) for one in slices]
+        places = [(one, place) for one in slices for place in range(one.start, one.end)]
         return decoder.hidden(
-            [one.tokens[0] for one in slices],
-            [one.start for one in slices],
-            [one.blocks[one.start // size] * size + one.start % size for one in slices],
-            padded([one.blocks for one in slices]),
+            [token for one in slices for token in one.tokens],
+            [place for _, place in places],
+            [one.blocks[place // size] * size + place % size for one, place in places],
+            padded([one.blocks for one in slices]).repeat(counts, axis=0),
         )
 
     def logits(self, hidden: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
@@ -122,6 +130,11 @@ class Runner:
         """Ends the decoder's threads, or frees its recordings."""
         if self._decoder is not None:
             self._decoder.close()
+
+
+def _is_for(decoder: Decoder, slices: Sequence[Slice]) -> bool:
+    rows = sum(len(one.tokens) for one in slices)
+    return rows <= decoder.most_rows and (decoder.reads_prompts or rows == len(slices))
 
 
 def _index(numbers: Sequence[int], device: torch.device) -> torch.Tensor:

@@ -37,6 +37,8 @@ class GraphDecoder:
     Not thread-safe: one thread calls it.
     """
 
+    reads_prompts = False
+
     def __init__(self, model: Llama, cache: KVCache, capture: Capture, *, spare: int) -> None:
         """`spare`: a block of the cache that no sequence ever holds."""
         self.most_rows = MOST_ROWS

@@ -1,4 +1,4 @@
-"""One token of each of a few sequences through all layers. Every thread runs `step` with a part of its own."""
+"""A few tokens, of one sequence or of several, through all layers. Every thread runs `step` with a part of its own."""
 
 from typing import Any, NamedTuple
 
@@ -40,7 +40,7 @@ class Weights(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """One row a sequence: its position, its slot in the cache, its block table padded to a common width."""
+    """A row a token: its position, its slot in the cache, its sequence's block table padded to a common width."""
 
     positions: Any
     slots: Any
@@ -97,26 +97,30 @@ def project(rows: Any, matrix: Projection, layer: int, first: int, last: int, ou
 
 
 @compiled
-def attend_unit(row: int, kv_head: int, layer: int, weights: Weights, batch: Batch, own: Any, cache: Any) -> None:
-    """Stores one key and value of one row and attends the query heads that share them."""
-    qkv, mixed, scores, turned = own
-    heads, kv_heads, width = weights.heads, weights.kv_heads, turned.shape[1]
-    each, size = heads // kv_heads, cache.shape[2]
-    cosines, sines = batch.cosines[batch.positions[row]], batch.sines[batch.positions[row]]
+def store_unit(row: int, kv_head: int, layer: int, weights: Weights, batch: Batch, qkv: Any, cache: Any) -> None:
+    """Stores one key and value of one row."""
+    heads, kv_heads, width, size = weights.heads, weights.kv_heads, cache.shape[5], cache.shape[2]
     norms, place = weights.head_norms, cache[layer, batch.slots[row] // size, batch.slots[row] % size]
     key, value = place[0, kv_head], place[1, kv_head]
     copy(qkv[row, (heads + kv_heads + kv_head) * width :], value)
     copy(qkv[row, (heads + kv_head) * width :], key)
     if norms.shape[0]:
         norm_into(key, norms[layer, 1], weights.epsilon, key)
-    rotate(key, cosines, sines)
-    first = kv_head * each
+    rotate(key, batch.cosines[batch.positions[row]], batch.sines[batch.positions[row]])
+
+
+@compiled
+def attend_unit(row: int, kv_head: int, layer: int, weights: Weights, batch: Batch, own: Any, cache: Any) -> None:
+    """Attends the query heads of one row that share a key head."""
+    qkv, mixed, scores, turned = own
+    width, each = turned.shape[1], weights.heads // weights.kv_heads
+    norms, first = weights.head_norms, kv_head * each
     for head in range(each):
         query = turned[head]
         copy(qkv[row, (first + head) * width :], query)
         if norms.shape[0]:
             norm_into(query, norms[layer, 0], weights.epsilon, query)
-        rotate(query, cosines, sines)
+        rotate(query, batch.cosines[batch.positions[row]], batch.sines[batch.positions[row]])
     out = mixed[row, first * width : (first + each) * width]
     attend(turned, cache[layer], kv_head, batch.blocks[row], batch.positions[row] + 1, scores, out)
 
@@ -169,7 +173,11 @@ def step(part: int, parts: int, weights: Weights, batch: Batch, scratch: Scratch
         first, last = share(scratch.qkv.shape[1], part, parts)
         project(normed, weights.qkv, layer, first, last, scratch.qkv)
         crossed = meet(scratch.arrived, parts, crossed)
-        for unit in range(units * part // parts, units * (part + 1) // parts):
+        for unit in range(part, units, parts):
+            store_unit(unit // weights.kv_heads, unit % weights.kv_heads, layer, weights, batch, scratch.qkv, cache)
+        # A row sees the keys of its sequence's rows before it. Rows further on see more: each thread has some of those.
+        crossed = meet(scratch.arrived, parts, crossed)
+        for unit in range(part, units, parts):
             attend_unit(unit // weights.kv_heads, unit % weights.kv_heads, layer, weights, batch, own, cache)
         crossed = meet(scratch.arrived, parts, crossed)
         add_projected(scratch.mixed, weights.output, layer, part, parts, scratch)

@@ -1,5 +1,6 @@
 """The compiled decoder beside the plain forward pass and beside the reference."""
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from backstay_runtime.model.held import Held, Matrix
 from backstay_runtime.model.linear import Dtype, Quantization
 from backstay_runtime.model.load import load_llama
 from backstay_runtime.runner import Runner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from . import tiny
 from .machinery import prompt
@@ -127,6 +130,55 @@ def test_weights_that_are_stored_as_bfloat16_lose_nothing_as_such(tmp_path: Path
     assert torch.equal(*found)
 
 
+def read(runner: Runner, steps: list[list[Slice]], lengths: dict[int, int]) -> torch.Tensor:
+    """Hidden states of every row of all sequences, in the order of their numbers and positions."""
+    rows = {number: torch.zeros(length, tiny.CONFIG["hidden_size"]) for number, length in lengths.items()}
+    with torch.inference_mode():
+        for slices in steps:
+            hidden, first = runner.run(slices)
+            for one in slices:
+                start = first[one.number]
+                rows[one.number][one.start : one.end] = hidden[start : start + len(one.tokens)]
+    return torch.cat([rows[number] for number in sorted(rows)])
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lengths=st.lists(st.integers(1, 30), min_size=1, max_size=5), threads=st.integers(1, 3), seed=st.integers(0, 99))
+def test_prompts_are_read_in_pieces_beside_who_decodes_as_the_plain_way_reads_them(
+    folder: Path, lengths: list[int], threads: int, seed: int
+) -> None:
+    draw = random.Random(seed)
+    texts = {number: prompt(number, length) for number, length in enumerate(lengths)}
+    tables = {number: list(range(2 + 8 * number, 10 + 8 * number)) for number in texts}
+    done, steps = dict.fromkeys(texts, 0), []
+    while any(done[number] < len(text) for number, text in texts.items()):
+        slices = []
+        for number in draw.sample(sorted(texts), draw.randint(1, len(texts))):
+            start = done[number]
+            count = draw.choice([1, 1, 2, 5, 40])
+            if start < len(texts[number]):
+                slices.append(Slice(number, texts[number][start : start + count], start, tables[number]))
+                done[number] = slices[-1].end
+        if slices:
+            steps.append(slices)
+    compiled, plain = runner_of(folder, threads), runner_of(folder, 0)
+    sizes = {number: len(text) for number, text in texts.items()}
+    try:
+        assert torch.allclose(read(compiled, steps, sizes), read(plain, steps, sizes), atol=1e-3)
+    finally:
+        compiled.close()
+
+
+def test_a_prompts_number_that_is_not_finite_spoils_only_its_own_sequence_from_there_on(folder: Path) -> None:
+    weights = tiny.tensors()
+    weights["model.embed_tokens.weight"][5] = float("nan")
+    runner = runner_of(tiny.write(folder.parent / "nan-prompt", weights), 2)
+    hidden, first = runner.run([Slice(0, [6, 7, 5, 8], 0, [2]), Slice(1, [6, 7, 9], 0, [3])])
+    assert hidden.isfinite().all(dim=-1).tolist() == [True, True, False, False, True, True, True]
+    assert first == {0: 0, 1: 4}
+    runner.close()
+
+
 def test_neighbours_change_nothing(folder: Path) -> None:
     runner = runner_of(folder, 2)
     alone = decoded(runner, LENGTHS[:1])
@@ -135,7 +187,7 @@ def test_neighbours_change_nothing(folder: Path) -> None:
 
 
 def test_more_sequences_than_it_takes_are_decoded_all_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoder, "MOST_ROWS", dict.fromkeys(Held, 4))
+    monkeypatch.setattr(decoder, "MOST_ROWS", 4)
     lengths = [7] * 5
     compiled, plain = runner_of(folder, 1), runner_of(folder, 0)
     assert torch.allclose(decoded(compiled, lengths), decoded(plain, lengths), atol=1e-4)
