@@ -58,9 +58,16 @@ def due_in(
 
 
 def is_due(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, last: datetime | None, now: datetime) -> bool:
-    """Whether it is time to look, or nearly so."""
+    """Whether it is time to look, or nearly so.
+
+    Until the flip each pass looks, as it may be the one that flips: what was served before it must not count after it.
+    """
     seconds, left = interval(spec, status), due_in(spec, status, last, now)
-    return seconds is not None and left is not None and left <= seconds * EARLY
+    if seconds is None or left is None:
+        return False
+    attempt = status.attempt
+    may_flip = attempt is not None and attempt.ended_at is None and attempt.switched_at is None
+    return may_flip or left <= seconds * EARLY
 
 
 async def look(

@@ -258,6 +258,12 @@ def test_the_first_look_is_due_at_once_and_the_next_after_the_interval() -> None
     assert look.due_in(SPEC, soaking, NOON, NOON + timedelta(seconds=5)) == 0
 
 
+@pytest.mark.parametrize("phase", [Phase.CHECKING, Phase.AWAITING_PROMOTION])
+def test_until_the_flip_every_pass_looks_as_it_may_be_the_one_that_flips(phase: Phase) -> None:
+    assert look.is_due(SPEC, status(phase), NOON, NOON)
+    assert not look.is_due(SPEC, status(phase, switched_at=NOON), NOON, NOON)
+
+
 def test_while_a_person_is_awaited_looks_are_rare() -> None:
     waiting = status(Phase.AWAITING_PROMOTION)
     assert look.due_in(SPEC, waiting, NOON, NOON) == look.WAITING_SECONDS
