@@ -20,6 +20,11 @@ MOST_ROWS = 128
 one thread, and better where rows no longer fit near the processor. Measured by benchmarks.engine.step."""
 
 
+MOST_SEEN = 16_384
+"""Positions that a prompt's rows see, all together: each row reads them anew here, and the library's attention reads
+them once for many rows. With 2,000 tokens in the cache, 128 rows took twice as long."""
+
+
 class CompiledDecoder:
     """Computes up to `most_rows` tokens, whichever sequences they are of. Not thread-safe: one thread calls it."""
 

@@ -9,7 +9,7 @@ import torch
 from backstay_runtime.backends.choice import choose
 from backstay_runtime.batch import Slice, lay_out
 from backstay_runtime.buckets import bucket, buckets_up_to
-from backstay_runtime.decoder import CompiledDecoder, padded
+from backstay_runtime.decoder import MOST_SEEN, CompiledDecoder, padded
 from backstay_runtime.graphs.capture import Capture, CudaGraphs
 from backstay_runtime.graphs.decoder import GraphDecoder
 from backstay_runtime.kv.cache import KVCache
@@ -134,7 +134,10 @@ class Runner:
 
 def _is_for(decoder: Decoder, slices: Sequence[Slice]) -> bool:
     rows = sum(len(one.tokens) for one in slices)
-    return rows <= decoder.most_rows and (decoder.reads_prompts or rows == len(slices))
+    if rows == len(slices):
+        return rows <= decoder.most_rows
+    seen = sum(len(one.tokens) * one.end for one in slices if len(one.tokens) > 1)
+    return rows <= decoder.most_rows and decoder.reads_prompts and seen <= MOST_SEEN
 
 
 def _index(numbers: Sequence[int], device: torch.device) -> torch.Tensor:

@@ -169,6 +169,25 @@ def test_prompts_are_read_in_pieces_beside_who_decodes_as_the_plain_way_reads_th
         compiled.close()
 
 
+def test_a_piece_that_sees_much_is_read_the_plain_way(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> None:
+        raise AssertionError("the compiled step was taken")
+
+    compiled, plain, text = runner_of(folder, 1), runner_of(folder, 0), prompt(1, 24)
+    table = list(range(2, 10))
+    steps = [[Slice(0, text[:12], 0, table)], [Slice(0, text[12:], 12, table)]]
+    monkeypatch.setattr("backstay_runtime.runner.MOST_SEEN", 12 * 12)
+    compiled.run(steps[0])
+    monkeypatch.setattr(decoder.CompiledDecoder, "hidden", refused)
+    found = compiled.run(steps[1])[0]
+    with pytest.raises(AssertionError, match="was taken"):
+        compiled.run([Slice(0, text[-1:], 24, table)])
+    for slices in steps:
+        wanted = plain.run(slices)[0]
+    assert torch.allclose(found, wanted, atol=1e-3)
+    compiled.close()
+
+
 def test_a_prompts_number_that_is_not_finite_spoils_only_its_own_sequence_from_there_on(folder: Path) -> None:
     weights = tiny.tensors()
     weights["model.embed_tokens.weight"][5] = float("nan")
