@@ -23,9 +23,14 @@ _REORDERED = {"reassoc", "nsz", "contract", "arcp"}
 
 def _choose_target() -> None:
     """Before anything is compiled. What NUMBA_CPU_NAME says comes first."""
-    features = binding.get_host_cpu_features()
+    if config.CPU_NAME is not None:  # type: ignore[attr-defined]
+        return
+    try:
+        features = binding.get_host_cpu_features()
+    except RuntimeError:  # LLVM does not know it
+        return
     target = best([name for name, there in features.items() if there])
-    if config.CPU_NAME is None and target is not None:  # type: ignore[attr-defined]
+    if target is not None:
         config.CPU_NAME, config.CPU_FEATURES = target.name, target.features  # type: ignore[attr-defined]
 
 

@@ -1,6 +1,5 @@
 """Where machine code is kept: a folder that each process can write, begun with what was compiled ahead."""
 
-import contextlib
 import hashlib
 import os
 import shutil
@@ -22,17 +21,23 @@ def prepare(folder: Path, shipped: Path | None) -> bool:
     can be written."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        if shipped is not None and shipped.is_dir() and not folder.exists():
-            with contextlib.suppress(OSError, shutil.Error):  # compiling takes its place
-                _copy_whole(shipped, folder)
+        if shipped is not None and shipped.is_dir() and not _filled(folder):
+            _copy_whole(shipped, folder)
         folder.mkdir(exist_ok=True)
     except OSError:
-        return False
+        # Another process may have been quicker. Where there is no room, numba would fail at its first file.
+        return _filled(folder) and os.access(folder, os.W_OK)
     return os.access(folder, os.W_OK)
+
+
+def _filled(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _copy_whole(given: Path, folder: Path) -> None:
     """All files or none, whoever else does the same at the same time. It is a copy, as numba wants to write there."""
     with tempfile.TemporaryDirectory(prefix=".", dir=folder.parent) as beside:
         copy = shutil.copytree(given, Path(beside) / folder.name)
+        for inner in (copy, *(path for path in copy.rglob("*") if path.is_dir())):
+            inner.chmod(0o755)  # an image's folders may be for reading only
         copy.rename(folder)

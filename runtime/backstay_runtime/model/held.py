@@ -1,5 +1,6 @@
 """How weights are held in memory: as they are, or in fewer bits with scales. Products have the type of their rows."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,6 +14,8 @@ GROUP = 32
 
 FP16_MAX = 65504.0
 """The largest finite float16."""
+
+_NOT_FINITE = "a weight is no finite number"
 
 _ROWS_AT_ONCE = 8192
 """Rows of a matrix that are widened at a time: a whole output head would take 100 MB for a moment."""
@@ -80,14 +83,18 @@ class Matrix:
             self.data.copy_(weight)
             return
         numbers, scales = (_per_row if self.held is Held.INT8 else _per_group)(weight.float())
+        if not bool(scales.isfinite().all()):
+            raise ValueError(_NOT_FINITE)
         self.data.copy_(numbers)
         self.scales.copy_(scales)
 
     def check(self, weight: torch.Tensor) -> None:
         """Raises ValueError when a weight is beyond the numbers that are held."""
         if self.held is Held.FLOAT16:
-            lowest, highest = weight.aminmax()
-            if not -FP16_MAX < float(lowest) <= float(highest) < FP16_MAX:
+            lowest, highest = (float(one) for one in weight.aminmax())
+            if not math.isfinite(lowest + highest):
+                raise ValueError(_NOT_FINITE)
+            if not -FP16_MAX <= lowest <= highest <= FP16_MAX:
                 raise ValueError(f"a weight is larger than float16's {FP16_MAX:g}")
 
     @property

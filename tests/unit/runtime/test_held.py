@@ -92,6 +92,21 @@ def test_a_weight_beyond_float16_is_refused() -> None:
         Matrix.of(weight, Held.FLOAT16)
 
 
+def test_float16s_largest_number_is_held_as_such() -> None:
+    weight = weights()
+    weight[3, 3] = FP16_MAX
+    assert float(Matrix.of(weight, Held.FLOAT16).widened()[3, 3]) == FP16_MAX
+
+
+@pytest.mark.parametrize("held", [Held.FLOAT16, Held.INT8, Held.INT4])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_a_weight_that_is_no_finite_number_is_refused_where_it_would_become_another_one(held: Held, bad: float) -> None:
+    weight = weights()
+    weight[3, 3] = bad
+    with pytest.raises(ValueError, match="no finite number"):
+        Matrix.of(weight, held)
+
+
 def test_rows_that_are_no_whole_groups_are_refused_with_4_bits() -> None:
     with pytest.raises(ValueError, match="40 columns are no multiple of the 32"):
         Matrix.of(weights(3, 40), Held.INT4)

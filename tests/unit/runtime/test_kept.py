@@ -46,8 +46,27 @@ def test_what_was_compiled_since_is_not_replaced(tmp_path: Path, shipped: Path) 
 def test_a_copy_that_breaks_off_leaves_no_half_of_it(tmp_path: Path, shipped: Path) -> None:
     (shipped / "kernels_1" / "attend.nbi").symlink_to("nowhere")
     folder = kept.folder_in(tmp_path / "own")
-    assert kept.prepare(folder, shipped), "what is missing can be compiled"
+    assert not kept.prepare(folder, shipped), "where a copy fails, numba's own files would"
     assert files(folder.parent) == []
+
+
+def test_a_folder_that_was_left_empty_is_filled(tmp_path: Path, shipped: Path) -> None:
+    folder = kept.folder_in(tmp_path / "own")
+    folder.mkdir(parents=True)
+    assert kept.prepare(folder, shipped)
+    assert files(folder) == files(shipped)
+
+
+def test_the_copy_can_be_written_though_what_was_shipped_cannot(tmp_path: Path, shipped: Path) -> None:
+    folder = kept.folder_in(tmp_path / "own")
+    for one in (shipped / "kernels_1", shipped):
+        one.chmod(0o555)
+    try:
+        assert kept.prepare(folder, shipped)
+        assert {path.stat().st_mode & 0o777 for path in (folder, folder / "kernels_1")} == {0o755}
+    finally:
+        for one in (shipped, shipped / "kernels_1"):
+            one.chmod(0o755)
 
 
 def test_whoever_is_second_takes_what_the_first_has_copied(
