@@ -116,7 +116,14 @@ def _answer(kind: str) -> Json:
             "usage": {"type": "object", "required": ["prompt_tokens", "completion_tokens", "total_tokens"]},
         },
     }
-    streamed = {"text/event-stream": {"schema": {"type": "string"}}}
+    # Before OpenAPI 3.2 the schema of a stream is that of one event.
+    event = {
+        "type": "object",
+        "description": "One event: a chunk of the answer as JSON, an error as JSON, or [DONE].",
+        "required": ["data"],
+        "properties": {"data": {"type": "string"}},
+    }
+    streamed = {"text/event-stream": {"schema": event}}
     return {"description": "The answer.", "content": {"application/json": {"schema": schema}, **streamed}}
 
 

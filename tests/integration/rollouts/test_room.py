@@ -32,8 +32,18 @@ class House:
 
     def fill(self, more: int = 0) -> None:
         """As many places as there are pods now, and some more."""
-        pods = done(self.story.client.get("/api/v1/pods", params={"fieldSelector": f"spec.nodeName={NODE}"}))
-        self.set(pods=str(len(pods["items"]) + more))
+        self.story.wait("no pods of the tests before", lambda: self.strangers() == [], 60)
+        self.set(pods=str(len(self.pods()) + more))
+
+    def pods(self) -> list[Json]:
+        found = done(self.story.client.get("/api/v1/pods", params={"fieldSelector": f"spec.nodeName={NODE}"}))
+        items: list[Json] = found["items"]
+        return items
+
+    def strangers(self) -> list[str]:
+        """Pods of other namespaces: they may be about to go, and leave room."""
+        spaces = (one["metadata"]["namespace"] for one in self.pods())
+        return [space for space in spaces if space != self.story.namespace]
 
     def label(self, **labels: str | None) -> None:
         named = {name.replace("__", "/").replace("_", "."): value for name, value in labels.items()}

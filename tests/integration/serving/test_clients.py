@@ -107,6 +107,21 @@ def test_the_answers_of_encoders_are_as_our_own_description_says(encoder: Server
     assert made_up(encoder, mode) >= CASES * 3
 
 
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/v1/completions", {"prompt": "abc"}),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "abc"}]}),
+    ],
+)
+def test_each_event_of_a_stream_is_as_our_own_description_says(brief: Server, path: str, asked: dict[str, Any]) -> None:
+    described = schemathesis.openapi.from_url(f"{brief.url}/openapi.json")
+    case = described[path]["POST"].Case(body={"stream": True, "max_tokens": 4, **asked}, media_type="application/json")
+    answer = case.call_and_validate(base_url=brief.url, checks=CHECKS)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"][0].startswith("text/event-stream")
+
+
 def made_up(server: Server, mode: GenerationMode) -> int:
     """How many requests were made; the server is ready after them."""
     described = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
