@@ -264,6 +264,11 @@ class ModelDeploymentStatus(Document):
     notices: Annotated[tuple[Notice, ...], Field(max_length=MAX_NOTICES)] = ()
     """The latest things that were told as events and notifications."""
 
+    @property
+    def open_attempt(self) -> Attempt | None:
+        """The attempt that is not decided yet."""
+        return self.attempt if self.attempt is not None and self.attempt.ended_at is None else None
+
 
 def parse_status(status: dict[str, Any]) -> ModelDeploymentStatus:
     """The status in a resource's JSON; an empty one where there is none yet."""

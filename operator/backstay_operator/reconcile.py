@@ -22,7 +22,7 @@ from backstay_operator.apply.names import NameTakenError
 from backstay_operator.client import Client
 from backstay_operator.http import Http
 from backstay_operator.notify import notices
-from backstay_operator.observe.observe import Observer, Seen, open_attempt
+from backstay_operator.observe.observe import Observer, Seen
 from backstay_operator.queue import Key
 from backstay_operator.resource import Resource
 from backstay_operator.rollout import memory
@@ -206,7 +206,7 @@ class Reconciler:
     def _serves(self, key: Key, status: ModelDeploymentStatus, seen: Observation) -> None:
         """What serves when the pass begins."""
         if seen.selector is not None:
-            since = troubles.serves_since(open_attempt(status), seen.flip)
+            since = troubles.serves_since(status.open_attempt, seen.flip)
             self._served[key] = Serving(seen.colours[seen.selector].digest, since)
 
     def _forget(self, key: Key) -> None:

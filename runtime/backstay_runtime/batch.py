@@ -26,6 +26,11 @@ class Slice:
         """One past the last position."""
         return self.start + len(self.tokens)
 
+    def slots(self, block_size: int) -> list[int]:
+        """Where the tokens' keys and values are stored: block × block_size + offset."""
+        places = range(self.start, self.end)
+        return [self.blocks[place // block_size] * block_size + place % block_size for place in places]
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -58,9 +63,7 @@ def lay_out(slices: Sequence[Slice], block_size: int) -> Layout:
         layout.first_row[one.number] = len(layout.tokens)
         layout.tokens.extend(one.tokens)
         layout.positions.extend(range(one.start, one.end))
-        layout.slots.extend(
-            one.blocks[place // block_size] * block_size + place % block_size for place in range(one.start, one.end)
-        )
+        layout.slots.extend(one.slots(block_size))
     return layout
 
 

@@ -97,13 +97,11 @@ class Runner:
         return self._model.hidden(tokens, positions, attends)[:rows], layout.first_row
 
     def _decode(self, decoder: Decoder, slices: Sequence[Slice]) -> torch.Tensor | None:
-        size, counts = self._block_size, [len(one.tokens) for one in slices]
-        places = [(one, place) for one in slices for place in range(one.start, one.end)]
         return decoder.hidden(
             [token for one in slices for token in one.tokens],
-            [place for _, place in places],
-            [one.blocks[place // size] * size + place % size for one, place in places],
-            padded([one.blocks for one in slices]).repeat(counts, axis=0),
+            [place for one in slices for place in range(one.start, one.end)],
+            [slot for one in slices for slot in one.slots(self._block_size)],
+            padded([one.blocks for one in slices]).repeat([len(one.tokens) for one in slices], axis=0),
         )
 
     def logits(self, hidden: torch.Tensor, rows: Sequence[int]) -> torch.Tensor:
@@ -134,10 +132,8 @@ class Runner:
 
 def _is_for(decoder: Decoder, slices: Sequence[Slice]) -> bool:
     rows = sum(len(one.tokens) for one in slices)
-    if rows == len(slices):
-        return rows <= decoder.most_rows
     seen = sum(len(one.tokens) * one.end for one in slices if len(one.tokens) > 1)
-    return rows <= decoder.most_rows and decoder.reads_prompts and seen <= MOST_SEEN
+    return rows <= decoder.most_rows and (not seen or (decoder.reads_prompts and seen <= MOST_SEEN))
 
 
 def _index(numbers: Sequence[int], device: torch.device) -> torch.Tensor:

@@ -29,8 +29,8 @@ def interval(spec: ModelDeploymentSpec, status: ModelDeploymentStatus) -> float 
 
     Before the flip looks take the base that the soak counts from, so they begin once the checks' own requests are over.
     """
-    attempt = status.attempt
-    if attempt is None or attempt.ended_at is not None:
+    attempt = status.open_attempt
+    if attempt is None:
         return _at_rest(spec, status)
     if not attempt.limits:
         return None
@@ -65,8 +65,8 @@ def is_due(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, last: datet
     seconds, left = interval(spec, status), due_in(spec, status, last, now)
     if seconds is None or left is None:
         return False
-    attempt = status.attempt
-    may_flip = attempt is not None and attempt.ended_at is None and attempt.switched_at is None
+    attempt = status.open_attempt
+    may_flip = attempt is not None and attempt.switched_at is None
     return may_flip or left <= seconds * EARLY
 
 

@@ -84,7 +84,7 @@ class Observer:
         states = {colour: colours.state_of(colour, owner.name, children, now) for colour in Colour}
         selector = services.selected(children.active) if children.active else None
         flip = _flip(children)
-        attempt = open_attempt(status)
+        attempt = status.open_attempt
         due = looking.is_due(spec, status, self._last_look(owner.uid, status), now)
         unsettled = due and owner.uid not in self._settled
         ask = unsettled or status.degraded is not None or _are_asked(states, attempt, selector)
@@ -131,7 +131,7 @@ class Observer:
         now: datetime,
     ) -> Observation:
         """With the nodes, where this pass decides whether something is made for a candidate: a large read."""
-        attempt = open_attempt(status)
+        attempt = status.open_attempt
         if not self._settings.capacity_check or (attempt is not None and attempt.switched_at is not None):
             return observation
         unlooked = replace(observation, look=None)
@@ -191,7 +191,7 @@ class Observer:
         """Of a pod that did not answer, or that was just told another mode, nothing is known yet."""
         there = [pod for pod in pods if not pod.terminating]
         usual = all(pod.name in said and said[pod.name].mode == Mode.NORMAL for pod in there)
-        if usual and there and open_attempt(status) is None and status.degraded is None:
+        if usual and there and status.open_attempt is None and status.degraded is None:
             self._settled.add(owner.uid)
         else:
             self._settled.discard(owner.uid)
@@ -287,7 +287,7 @@ class Observer:
 
     def _last_look(self, uid: str, status: ModelDeploymentStatus) -> datetime | None:
         """The last look in the open attempt, or at rest; one before the smoke inference took no base that counts."""
-        attempt, (of, at) = open_attempt(status), self._looked.get(uid, ("", None))
+        attempt, (of, at) = status.open_attempt, self._looked.get(uid, ("", None))
         if at is None or of != (attempt.id if attempt else AT_REST):
             return None
         smoked = attempt.smoke_passed_at if attempt else None
@@ -303,12 +303,6 @@ class Observer:
 
 async def _no_looks() -> tuple[Look | None, Look | None]:
     return None, None
-
-
-def open_attempt(status: ModelDeploymentStatus) -> Attempt | None:
-    """The attempt that is not decided yet."""
-    attempt = status.attempt
-    return attempt if attempt is not None and attempt.ended_at is None else None
 
 
 def _are_asked(states: Mapping[Colour, ColourState], attempt: Attempt | None, selector: Colour | None) -> bool:

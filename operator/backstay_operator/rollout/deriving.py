@@ -19,7 +19,7 @@ def derive(spec: ModelDeploymentSpec, status: ModelDeploymentStatus, observation
     asked = revision.of_spec(spec, observation.default_image, _in_use(status, observation))
     aim = _pinned(spec, status, asked) or asked
     wanted = history.returning_to(status, aim, spec.rollout) or aim
-    attempt = status.attempt if status.attempt is not None and status.attempt.ended_at is None else None
+    attempt = status.open_attempt
     facts = Facts(spec, status, observation, now, asked, aim, wanted, active, attempt, None)
     if attempt is None:
         return _watched(facts)

@@ -28,8 +28,8 @@ def stand_in(last_valid: ModelDeploymentSpec | None, status: ModelDeploymentStat
 
 
 def _recipe(status: ModelDeploymentStatus) -> Recipe | None:
-    attempt, active = status.attempt, status.active
-    if attempt is not None and attempt.ended_at is None:
+    attempt, active = status.open_attempt, status.active
+    if attempt is not None:
         return attempt.recipe
     entry = history.entry(status, active.revision) if active is not None else None
     return entry.recipe if entry is not None else None
